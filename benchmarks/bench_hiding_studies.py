@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Rule, RuleHider, Transactions, choose_rules, quest, read_fimi, write_fimi
 from tulle.rules._classic import algo2a, iga, swa
-from tulle.rules._sensitive import Sensitive, Thresholds
-from tulle.rules._stream import hide_stream
+from tulle.rules._sensitive import SensitiveRules, Thresholds
+from tulle.rules._stream import WINDOW, HidingStream
 from tulle.rules.containers import as_baskets
 from tulle.transactions import fimi_blocks
 
@@ -152,7 +152,7 @@ def _time_study(baskets: Transactions, quick: bool) -> None:
 def _hidden(baskets: Transactions, rules: list[Rule], method: Any) -> float:
     import numpy as np
 
-    sensitive = Sensitive.find(baskets, rules, Thresholds("bench", disclosure=0.0))
+    sensitive = SensitiveRules.find(baskets, rules, Thresholds("bench", disclosure=0.0))
     sensitive.quota  # noqa: B018  (swa finds its baskets itself, the others from the file)
     _, seconds = timed(lambda: method(sensitive, np.random.default_rng(0)))
     return seconds
@@ -186,7 +186,13 @@ def _throughput(baskets: Transactions, quick: bool) -> None:
 
 
 def _streamed(path: Path, rules: list[Rule]) -> None:
-    hide_stream(path, io.BytesIO(), rules, Thresholds("bench", disclosure=0.0), random_state=0)
+    limits = Thresholds("bench", disclosure=0.0)
+    hiding = HidingStream(
+        lambda size: fimi_blocks(path, size), rules, limits,
+        window=WINDOW, victim="transaction", random_state=0,
+    )  # fmt: skip
+    for released in hiding.released():
+        write_fimi(released, io.BytesIO())
 
 
 def _lines(points: list[dict[str, Any]], x: str, measures: list[str]) -> Any:

@@ -25,7 +25,7 @@ from tulle.sketch._neighbours import nearest
 from tulle.sketch._signs import number_points
 from tulle.sketch.sketcher import (
     CRITERIA,
-    Pairs,
+    NeighbourPairs,
     broken_pairs,
     build,
     k_variance_lengths,
@@ -110,7 +110,7 @@ class Neighbourhood:
 
     def sketches(self, k: int, criterion: str) -> Sketches:
         """What ``Sketcher("k-variance", k=k, criterion=criterion)`` makes (tested)."""
-        pairs = Pairs(*(array[:, :k] for array in self.pairs[criterion]))
+        pairs = NeighbourPairs(*(array[:, :k] for array in self.pairs[criterion]))
         lengths = np.zeros(self.X.shape[0], np.int64)
         found = k_variance_lengths(pairs, self.similarities[:, k - 1], self.most)
         assert broken_pairs(pairs, found) == 0

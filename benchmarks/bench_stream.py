@@ -23,7 +23,7 @@ from tulle import StreamCondenser
 from tulle._moments import GroupMoments
 from tulle.stream import _boxes, _tree
 from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
-from tulle.stream._groups import Groups
+from tulle.stream._groups import StreamGroups
 from tulle.stream._kernels import add
 
 SEED = 0
@@ -45,7 +45,7 @@ def mixture(count: int, dimensions: int, rng: np.random.Generator) -> np.ndarray
 
 
 def started(records: np.ndarray, levels: np.ndarray) -> TreeEngine:
-    groups = Groups(records.shape[1])
+    groups = StreamGroups(records.shape[1])
     groups.append(GroupMoments.of(records[:FIRST], np.arange(FIRST) // 40, levels[:FIRST]))
     return TreeEngine(groups, strict=False)
 
@@ -190,7 +190,7 @@ def grow(count: int, step: int, dimensions: int, *, beside: bool = True) -> list
 
 def copied(engine: TreeEngine) -> TreeEngine:
     """The same groups in arrays of their own."""
-    groups = Groups(engine.groups.dimensions)
+    groups = StreamGroups(engine.groups.dimensions)
     groups.append(engine.groups.moments())
     return TreeEngine(groups, strict=False)
 

@@ -1,15 +1,18 @@
-"""Compiled kernels are not older than the files that they are made of."""
+"""Compiled kernels are not older than the files they are made of, and need no private numba."""
 
 from __future__ import annotations
 
+import ast
 import os
+import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
-from numba.core.caching import CompileResultCacheImpl
 
-from tulle._jit import forget_outdated, inlined, kernel
+import tulle
+from tulle._jit import borrowed, forget_outdated, inlined, kernel, part
 
 
 def _file(path: Path, changed: float) -> Path:
@@ -57,15 +60,47 @@ def test_kernels_are_looked_for_where_numba_keeps_them(
     assert not old.exists()
 
 
-def test_a_kernel_runs_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
-    part = inlined(_one_more)
+def test_a_kernel_runs_where_nothing_can_be_kept() -> None:
+    """Numba refuses to keep what comes from no file, as it does where no folder is writable."""
+    names = {"part": inlined(_one_more)}
+    exec("def two_more(value):\n    return part(part(value))", names)
+    assert kernel(names["two_more"])(1) == 3
 
-    def two_more(value: int) -> int:
-        return part(part(value))
 
-    assert kernel(two_more)(1) == 3
+def test_borrowed_arrays_are_the_callers_own() -> None:
+    given = np.zeros(3), (np.ones(3), np.arange(3))
+    assert kernel(_write_into)(given) == 6.0
+    np.testing.assert_array_equal(given[0], [5.0, 5.0, 5.0])
+    assert sys.getrefcount(given[0]) == sys.getrefcount(given[1][0])
+
+
+def test_of_numba_only_what_it_documents_is_used() -> None:
+    """Its manual has the events and, for extensions, ``cgutils``; the rest of its core moves."""
+    documented = {"cgutils", "event"}
+    for path in Path(tulle.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("numba.core"):
+                assert node.module == "numba.core", path
+                assert {name.name for name in node.names} <= documented, path
+            if isinstance(node, ast.Call):
+                options = {keyword.arg or "" for keyword in node.keywords}
+                assert "pipeline_class" not in options, path
+                assert "_nrt" not in options, path
 
 
 def _one_more(value: int) -> int:
     return value + 1
+
+
+@part
+def _fill(arrays: tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]) -> float:
+    first, (second, third) = arrays
+    first[:] = 5.0
+    return float(second.sum() + third.sum())
+
+
+def _write_into(arrays: tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]) -> float:
+    total = 0.0
+    for _ in range(1):
+        total += _fill(borrowed(arrays))
+    return total

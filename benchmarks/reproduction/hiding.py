@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.results import data_folder, timed
 from tulle import PrivacyError, RuleHider, Transactions, association_rules, choose_rules, read_fimi
 from tulle.rules._classic import algo2a, iga, swa
-from tulle.rules._measures import Mined, side_effects
-from tulle.rules._sensitive import Sensitive, Thresholds, count_sets, lookup
+from tulle.rules._measures import MinedRules, side_effects
+from tulle.rules._sensitive import SensitiveRules, Thresholds, count_sets, lookup
 from tulle.rules.rule import Rule, confidence_share, support_count
 
 Found = dict[str, Any]
@@ -123,8 +123,8 @@ def _windows(baskets: Transactions, share: float) -> list[dict[str, Any]]:
     rules = choose_rules(baskets, 6, scenario="S3", **limits)
     minimum = support_count("windows", share, len(baskets))
     sure = confidence_share("windows", CONFIDENCE)
-    before = Mined.of(baskets, minimum, sure, "antecedent")
-    sensitive = Sensitive.find(baskets, rules, Thresholds("windows", disclosure=0.25))
+    before = MinedRules.of(baskets, minimum, sure, "antecedent")
+    sensitive = SensitiveRules.find(baskets, rules, Thresholds("windows", disclosure=0.25))
     points = []
     for window in [size for size in WINDOWS if size < len(baskets)] + [len(baskets)]:
         hider = RuleHider(
@@ -132,7 +132,7 @@ def _windows(baskets: Transactions, share: float) -> list[dict[str, Any]]:
             random_state=0, **limits,
         )  # fmt: skip
         released = hider.fit_transform(baskets)
-        after = Mined.of(released, minimum, sure, "antecedent")
+        after = MinedRules.of(released, minimum, sure, "antecedent")
         points.append(
             {
                 "window": window,
@@ -204,7 +204,7 @@ def times(quick: bool) -> Found:
             baskets, number, scenario="S2", min_support=0.002, min_confidence=CONFIDENCE,
             random_state=0,
         )  # fmt: skip
-        sensitive = Sensitive.find(baskets, rules, Thresholds("times", disclosure=0))
+        sensitive = SensitiveRules.find(baskets, rules, Thresholds("times", disclosure=0))
         for name, method in (("Algo2a", algo2a), ("SWA", swa), ("IGA", iga)):
             work = partial(method, sensitive, np.random.default_rng(0))
             best = min(timed(work)[1] for _ in range(3))

@@ -1,4 +1,4 @@
-"""The decorators of the numba kernels.
+"""The decorators of the numba kernels, on what numba documents.
 
 Kernel files import this module; they are themselves imported only when the input is large
 enough to pay for numba's start (some tenths of a second), so small inputs never wait for a
@@ -19,61 +19,12 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import event
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.extending import is_jitted
+from numba.core import cgutils, event
+from numba.extending import intrinsic
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 int64: Any = np.int64  # in kernels: an index of this type, and not a part compiled for a literal
-
-
-class _PartLibrary(JITCodeLibrary):
-    """What a part compiles to: it is optimised and turned into machine code with its kernels.
-
-    Numba would do both for each part alone, and again for each kernel that the part goes into,
-    which took more than half of the time of a cold start.
-    """
-
-    def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0  # nobody calls it from Python
-
-    @property
-    def codegen(self) -> Any:
-        return self
-
-    def set_env(self, name: str, env: Any) -> None:
-        """Do nothing: parts do not look anything up."""
-
-
-class _PartCompiler(Compiler):
-    """Numba's compiler, with a library of our own for its result."""
-
-    def define_pipelines(self) -> Any:
-        codegen = self.state.targetctx.codegen()
-        self.state.library = _PartLibrary(codegen, self.state.func_id.func_qualname)
-        return super().define_pipelines()
-
-
-_PART: dict[str, Any] = {
-    "_nrt": False,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-    "pipeline_class": _PartCompiler,
-    "cache": False,
-}
-_INLINED: dict[str, Any] = _PART | {"forceinline": True}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
 def kernel(function: Kernel) -> Kernel:
@@ -81,50 +32,60 @@ def kernel(function: Kernel) -> Kernel:
 
     What was compiled before a file in the same folder changed is compiled again.
     """
-    return _watched(function)
+    try:
+        compiled: Any = numba.njit(cache=True, **_OPTIONS)(function)
+    except (RuntimeError, OSError):  # neither the folder of the file nor home is writable
+        return part(function)
+    kept = getattr(compiled, "stats", None)  # not where NUMBA_DISABLE_JIT=1: a plain function
+    if kept is not None:
+        forget_outdated(Path(function.__code__.co_filename).parent, Path(kept.cache_path))
+    return cast(Kernel, compiled)
 
 
 def part(function: Kernel) -> Kernel:
-    """Compile a function that only kernels call: without a wrapper for Python, in less time.
+    """Compile a function that only kernels call: it is kept on disk inside of them.
 
     Call it with ``int64(0)`` rather than ``0``: numba compiles it again for a literal.
     """
-    return _compiled(function, **_PART)
-
-
-def borrowing(function: Kernel) -> Kernel:
-    """Compile a kernel that makes no arrays, so that it need not count who holds those it is given.
-
-    Numba counts for every call that takes an array, in a way that is safe among threads and
-    therefore slow: with tuples of many arrays it took half of a stream's time.
-    """
-    return _watched(function, _nrt=False)
+    return cast(Kernel, numba.njit(**_OPTIONS)(function))
 
 
 def inlined(function: Kernel) -> Kernel:
-    """Compile a short part that makes no arrays into each kernel that calls it.
+    """Compile a short part into each kernel that calls it.
 
     A call copies address, shape and strides of every array, which for a tuple of many arrays
     takes longer than a short loop over them.
     """
-    return _compiled(function, **_INLINED)
+    return cast(Kernel, numba.njit(forceinline=True, **_OPTIONS)(function))
 
 
-def _watched(function: Kernel, **options: Any) -> Kernel:
-    compiled: Any = _compiled(function, **options)
-    if is_jitted(compiled) and compiled.stats.cache_path:
-        sources = Path(function.__code__.co_filename).parent
-        forget_outdated(sources, Path(compiled.stats.cache_path))
-    return cast(Kernel, compiled)
+borrowing = kernel  # the name of kernels that make no arrays, where :func:`borrowed` is of use
 
 
-def _compiled(function: Kernel, **options: Any) -> Kernel:
-    usual = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-    options = usual | options
-    try:
-        return numba.njit(**options)(function)
-    except (RuntimeError, OSError):  # neither the folder of the file nor home is writable
-        return numba.njit(**options | {"cache": False})(function)
+@intrinsic
+def borrowed(typing: Any, value: Any) -> Any:
+    """Take arrays, or tuples of them, without counting who holds them: the caller does.
+
+    Numba counts for every part that is given an array, in a way that is safe among threads and
+    therefore slow: with tuples of many arrays it took a quarter of a stream's time. Only for
+    arguments of a kernel that are neither returned nor kept.
+    """
+
+    def uncounted(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return _uncounted(context, builder, signature.args[0], given[0])
+
+    return value(value), uncounted
+
+
+def _uncounted(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, numba.types.Array):
+        array = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        return array._getvalue()
+    for place, inner in enumerate(kind.types):
+        bare = _uncounted(context, builder, inner, builder.extract_value(value, place))
+        value = builder.insert_value(value, bare, place)
+    return value
 
 
 @cache

@@ -79,7 +79,7 @@ def log(text: str) -> None:
         display.console.print(f"tulle: {text}")
 
 
-class _Lines:
+class _PlainConsole:
     """A console that prints plain lines on standard error."""
 
     def print(self, text: str) -> None:
@@ -94,7 +94,7 @@ class _Logged:
     """
 
     def __init__(self) -> None:
-        self.console = _Lines()
+        self.console = _PlainConsole()
         self._tasks: dict[int, _Task] = {}
 
     def add_task(self, description: str, total: float | None, note: str) -> int:
@@ -150,7 +150,7 @@ class _Told:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self.console = _Lines()
+        self.console = _PlainConsole()
         self._tasks: dict[int, dict[str, Any]] = {}
         self._written = 0.0
 

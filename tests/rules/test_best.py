@@ -116,14 +116,14 @@ def test_rules_that_are_hidden_already_cost_nothing() -> None:
 
 
 def test_many_candidates_are_cut_to_the_shortest_and_still_hide() -> None:
-    from tulle.rules._search import Candidates
-    from tulle.rules._sensitive import Sensitive, Thresholds
+    from tulle.rules._search import CandidateBaskets
+    from tulle.rules._sensitive import SensitiveRules, Thresholds
 
     baskets = Transactions.from_lists(shop(6))
     rules = choose_rules(baskets, 3, min_support=12, min_confidence=0.5, random_state=1)
-    sensitive = Sensitive.find(baskets, rules, Thresholds("test", disclosure=0.95))
-    few = Candidates.of(sensitive, most=30)
-    every = Candidates.of(sensitive)
+    sensitive = SensitiveRules.find(baskets, rules, Thresholds("test", disclosure=0.95))
+    few = CandidateBaskets.of(sensitive, most=30)
+    every = CandidateBaskets.of(sensitive)
     assert set(few.rows) < set(every.rows)
     for r, rows in enumerate(sensitive.rows):
         inside = np.isin(rows, few.rows)

@@ -17,7 +17,7 @@ from tulle.rules import _classic as verykios
 from tulle.rules import _classic as victims
 from tulle.rules import _window as window
 from tulle.rules._blocking import blocking, interval_of, refuse_middles, sure_rows
-from tulle.rules._sensitive import Edits, Sensitive, Thresholds
+from tulle.rules._sensitive import Edits, SensitiveRules, Thresholds
 from tulle.rules._window import slide
 from tulle.rules.hider import RuleHider
 from tulle.rules.rule import Rule
@@ -29,7 +29,7 @@ N_ITEMS = 6
 
 
 @st.composite
-def problems(draw: Any) -> tuple[list[set[int]], Sensitive]:
+def problems(draw: Any) -> tuple[list[set[int]], SensitiveRules]:
     """Baskets, and rules that some but not all of them support."""
     baskets = draw(
         st.lists(st.sets(st.integers(0, N_ITEMS - 1), min_size=1), min_size=4, max_size=16)
@@ -48,7 +48,7 @@ def problems(draw: Any) -> tuple[list[set[int]], Sensitive]:
     least = draw(st.integers(1, 5))
     psi = draw(st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]))
     limits = Thresholds("test", least, None if psi is not None else 0.6, psi)
-    return baskets, Sensitive.find(coded(baskets), rules, limits)
+    return baskets, SensitiveRules.find(coded(baskets), rules, limits)
 
 
 def coded(baskets: list[set[int]]) -> Transactions:
@@ -57,11 +57,11 @@ def coded(baskets: list[set[int]]) -> Transactions:
     return Transactions.from_pairs(rows, items, len(baskets), np.arange(N_ITEMS))
 
 
-def result(sensitive: Sensitive, edits: Edits) -> list[set[int]]:
+def result(sensitive: SensitiveRules, edits: Edits) -> list[set[int]]:
     return [set(basket) for basket in edits.apply(sensitive.baskets).to_lists()]
 
 
-def all_hidden(sensitive: Sensitive, baskets: list[set[int]]) -> bool:
+def all_hidden(sensitive: SensitiveRules, baskets: list[set[int]]) -> bool:
     return all(
         slow.is_hidden(baskets, (a, b), limit, sure)
         for a, b, limit, sure in zip(
@@ -88,7 +88,7 @@ def test_disclosure_is_a_share_of_each_window() -> None:
     """Of one basket and of two, half is one each; two thirds of them would be one and two."""
     baskets = [{0, 1}, {2}, {0, 1}, {0, 1}]
     limits = Thresholds("test", disclosure=0.5)
-    sensitive = Sensitive.find(coded(baskets), [Rule([0], [1])], limits)
+    sensitive = SensitiveRules.find(coded(baskets), [Rule([0], [1])], limits)
     leaving = [limit.leaving for limit in sensitive.limits]
     assert leaving == [Fraction(1, 2)]
     kept = slide(sensitive.baskets, sensitive.whole, leaving, window=2)
@@ -162,21 +162,21 @@ def test_algo1a_only_adds_until_confidence_falls(problem: Any) -> None:
 def test_algo1a_adds_to_the_fullest_baskets_as_few_as_needed() -> None:
     baskets = [{0, 1, 2}] * 3 + [{0, 3}] * 3 + [{4}]
     rules = [Rule([0, 1], [2])]
-    sensitive = Sensitive.find(coded(baskets), rules, Thresholds("test", 1, 0.6))
+    sensitive = SensitiveRules.find(coded(baskets), rules, Thresholds("test", 1, 0.6))
     got = result(sensitive, verykios.algo1a(sensitive, RNG))
     assert sum(old != new for old, new in zip(baskets, got)) == 3  # 3 / 5 is not below 60 %
     assert slow.support(got, [0, 1]) == 6
 
 
 def test_algo1a_needs_no_confidence_where_nothing_is_to_be_done() -> None:
-    sensitive = Sensitive.find(coded([{0, 1}, {2}]), [Rule([0], [1])], Thresholds("test", 2))
+    sensitive = SensitiveRules.find(coded([{0, 1}, {2}]), [Rule([0], [1])], Thresholds("test", 2))
     assert result(sensitive, verykios.algo1a(sensitive, RNG)) == [{0, 1}, {2}]
 
 
 def test_decoys_are_where_a_mark_would_say_most() -> None:
     """Marks in baskets that hold the rest of the rule are half true, as far as there are any."""
     baskets = [{0, 1, 2}] * 6 + [{0, 1}] * 5 + [{3}] * 20
-    sensitive = Sensitive.find(coded(baskets), [Rule([0, 1], [2])], Thresholds("test", 3, 0.4))
+    sensitive = SensitiveRules.find(coded(baskets), [Rule([0, 1], [2])], Thresholds("test", 3, 0.4))
     edits = blocking(sensitive, np.random.default_rng(2))
     assert edits.blocked is not None
     assert set(edits.open_rows.tolist()) <= {*range(6, 11)}

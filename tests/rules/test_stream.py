@@ -4,7 +4,7 @@ import gc
 import io
 import tracemalloc
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -14,12 +14,22 @@ from tulle.errors import DataError, PrivacyError
 from tulle.rules import RuleHider
 from tulle.rules import _stream as stream
 from tulle.rules._sensitive import Thresholds
-from tulle.rules._stream import hide_stream
+from tulle.rules._stream import HidingStream, StreamResult
 from tulle.rules.rule import Rule
-from tulle.transactions import fimi, read_fimi, write_fimi
+from tulle.transactions import fimi, fimi_blocks, read_fimi, write_fimi
 
 LIMITS = Thresholds("test", 12, 0.5)
 RULES = [Rule("0, 1 -> 2"), Rule("3 -> 4")]
+
+
+def hide_stream(
+    source: Path, file: BinaryIO, rules: list[Rule], thresholds: Thresholds, **options: Any
+) -> StreamResult:
+    options = {"window": 400, "victim": "transaction", "random_state": None} | options
+    hiding = HidingStream(lambda size: fimi_blocks(source, size), rules, thresholds, **options)
+    for released in hiding.released():
+        write_fimi(released, file)
+    return hiding.result()
 
 
 @pytest.fixture
@@ -79,7 +89,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         path.write_text(next(passes).replace("\n\n", "\n"))
         return fimi.fimi_blocks(path, size)
 
-    monkeypatch.setattr(stream, "fimi_blocks", blocks)
+    monkeypatch.setitem(globals(), "fimi_blocks", blocks)
     with pytest.raises(DataError):
         hide_stream(source, io.BytesIO(), RULES, LIMITS)
 

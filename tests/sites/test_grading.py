@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tulle.errors import ParameterError
 from tulle.sites._columns import (
     TOP,
-    Scale,
+    GradeScale,
     cut,
     equal_scale,
     grade,
@@ -30,7 +30,7 @@ def test_table_3_of_the_paper_with_five_groups() -> None:
 
 
 @st.composite
-def scales(draw: st.DrawFn) -> Scale:
+def scales(draw: st.DrawFn) -> GradeScale:
     widths = draw(st.lists(st.floats(0.01, 1e4), min_size=1, max_size=8))
     start = draw(st.floats(-1e5, 1e5))
     steps = draw(st.lists(st.integers(1, 4), min_size=len(widths), max_size=len(widths)))
@@ -40,7 +40,7 @@ def scales(draw: st.DrawFn) -> Scale:
 
 @given(scales(), st.lists(st.floats(0, 1), min_size=2, max_size=40))
 @settings(max_examples=200, deadline=None)
-def test_codes_increase_and_lead_back(by: Scale, shares: list[float]) -> None:
+def test_codes_increase_and_lead_back(by: GradeScale, shares: list[float]) -> None:
     low, high = by.limits[0], by.limits[-1]
     numbers = np.unique(np.clip(low + np.array(shares) * (high - low), low, high))
     codes = grade(numbers, by)
@@ -53,7 +53,7 @@ def test_codes_increase_and_lead_back(by: Scale, shares: list[float]) -> None:
 
 @given(scales())
 @settings(max_examples=100, deadline=None)
-def test_nothing_is_lost_near_the_top(by: Scale) -> None:
+def test_nothing_is_lost_near_the_top(by: GradeScale) -> None:
     low, high = by.limits[-2], by.limits[-1]
     numbers = high - (high - low) * np.array([2e-3, 1e-3, 9e-4, 1e-5, 1e-8, 0])
     codes = grade(numbers, by)
@@ -116,7 +116,7 @@ def test_uneven_groups_hide_the_scale_but_keep_the_order(rng: np.random.Generato
 @given(scales(), st.floats(0, 1), st.floats(0, 1))
 @settings(max_examples=200, deadline=None)
 def test_a_threshold_splits_numbers_as_it_split_their_codes(
-    by: Scale, share: float, place: float
+    by: GradeScale, share: float, place: float
 ) -> None:
     low, high = by.limits[0], by.limits[-1]
     numbers = np.concatenate([np.linspace(low, high, 50), by.limits])

@@ -15,7 +15,7 @@ from tulle._moments import GroupMoments
 from tulle.stream import _engines as steps
 from tulle.stream import _index as tree
 from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
-from tulle.stream._groups import Groups
+from tulle.stream._groups import StreamGroups
 from tulle.stream._tree import search
 
 
@@ -32,13 +32,13 @@ def test_every_record_of_a_long_stream_joins_its_nearest_group() -> None:
     first = 400  # in groups of 40, so that at no time all groups are too small for somebody
     start = GroupMoments.of(records[:first], np.arange(first) // 40, levels[:first])
 
-    indexed = Groups(dimensions)
+    indexed = StreamGroups(dimensions)
     indexed.append(start)
     engine = TreeEngine(indexed, strict=False)
     done = engine.absorb(records[first:], levels[first:], 0, NOBODY)
     assert done == (count - first, Event.DONE, -1)
 
-    linear = Groups(dimensions, capacity=10_000)
+    linear = StreamGroups(dimensions, capacity=10_000)
     linear.append(start)
     tie = COINCIDENT * dimensions
     work = tree.scratch(dimensions)
@@ -92,8 +92,8 @@ def test_rounding_never_decides(
                 assert found == steps.nearest(groups, record, need)
 
 
-def _groups_at(means: Any, sizes: Any) -> Groups:
-    groups = Groups(means.shape[1])
+def _groups_at(means: Any, sizes: Any) -> StreamGroups:
+    groups = StreamGroups(means.shape[1])
     labels = np.repeat(np.arange(len(means)), sizes)
     groups.append(GroupMoments.of(means[labels], labels, np.ones(len(labels), dtype=np.int64)))
     groups.arrays.means[: len(means)] = means

@@ -8,13 +8,13 @@ from scipy.spatial import KDTree
 
 from tulle import StreamCondenser
 from tulle._moments import GroupMoments
-from tulle.stream._groups import Groups
+from tulle.stream._groups import StreamGroups
 from tulle.stream._snapshots import FEW, _nearest
 from tulle.stream._state import StreamState
 
 
-def groups_at(means: np.ndarray, families: np.ndarray) -> Groups:
-    groups = Groups(means.shape[1])
+def groups_at(means: np.ndarray, families: np.ndarray) -> StreamGroups:
+    groups = StreamGroups(means.shape[1])
     ones = np.ones(len(means), dtype=np.int64)
     groups.append(GroupMoments(ones, means, np.zeros((len(means), 2, 2)), ones, ones))
     groups.view().families[:] = families

@@ -13,7 +13,7 @@ from tulle.stream import _engines as steps
 from tulle.stream import _index as tree
 from tulle.stream import _kernels
 from tulle.stream._engines import NOBODY, Event, TreeEngine
-from tulle.stream._groups import Groups, pack
+from tulle.stream._groups import StreamGroups, pack
 from tulle.stream._tree import LEAVES, ROOT, SEATS
 
 longest_axis = callable_part(_kernels._longest_axis)
@@ -54,7 +54,7 @@ def test_every_group_is_in_the_boxes_above_it(kind: str) -> None:
     if kind == "repeated":
         records = records[rng.integers(50, size=len(records))]
     levels = rng.integers(2, 7, size=len(records))
-    groups = Groups(3)
+    groups = StreamGroups(3)
     groups.append(GroupMoments.of(records[:40], np.arange(40) // 10, levels[:40]))
     engine = TreeEngine(groups, strict=False)
     for start in range(40, len(records), 7_490):
@@ -100,7 +100,7 @@ def test_boxes_hold_nothing_but_where_their_groups_have_been() -> None:
     side = np.where(rng.random(30_000) < 0.5, -50.0, 50.0)
     records = rng.normal(size=(30_000, 3)) + side[:, None]
     levels = rng.integers(2, 7, size=len(records))
-    groups = Groups(3)
+    groups = StreamGroups(3)
     labels = (side[:40] > 0).astype(np.int64)
     groups.append(GroupMoments.of(records[:40], labels, levels[:40]))
     engine = TreeEngine(groups, strict=False)

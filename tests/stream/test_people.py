@@ -19,7 +19,7 @@ from tulle._types import Floats, Ints
 from tulle.errors import DataError, KeyMaterialError
 from tulle.keys import SecretKey
 from tulle.stream import _state
-from tulle.stream._people import People, PersonHash
+from tulle.stream._people import GroupMembers, PersonHash
 from tulle.stream._state import StreamState
 
 ROLES = {"who": "person"}
@@ -29,7 +29,7 @@ class Watched(StreamState):
     """Keep, as the obvious oracle, the people behind every group and every group shown."""
 
     def __init__(self, dimensions: int, *, strict: bool) -> None:
-        super().__init__(dimensions, strict=strict, people=People())
+        super().__init__(dimensions, strict=strict, people=GroupMembers())
         self.inside: list[set[int]] = []  # by group; halves of a group rest on all its people
         self.since: dict[int, set[int]] = {}  # by group shown
         self.behind: list[set[int]] = []  # by group shown

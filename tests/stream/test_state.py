@@ -16,7 +16,7 @@ from tulle._moments import GroupMoments
 from tulle.errors import DataError, PrivacyError
 from tulle.stream import _state as machine
 from tulle.stream._engines import PlainEngine, TreeEngine, split, splits
-from tulle.stream._groups import GroupArrays, Groups, pack, unpack
+from tulle.stream._groups import GroupArrays, StreamGroups, pack, unpack
 from tulle.stream._state import History, StreamState
 
 
@@ -216,10 +216,10 @@ def test_index_finds_the_nearest_among_thousands(
 
 def test_example_of_the_paper() -> None:
     records = np.random.default_rng(0).normal(size=(6, 3))
-    groups = Groups(3)
+    groups = StreamGroups(3)
     groups.append(first_group(records[:5], np.array([2, 2, 2, 3, 5])))
     assert not splits(groups.arrays, 0, strict=False)  # 5 < 2 * 14 / 5
-    groups = Groups(3)
+    groups = StreamGroups(3)
     groups.append(first_group(records, np.array([2, 2, 2, 3, 5, 3])))
     assert splits(groups.arrays, 0, strict=False)  # 6 >= 2 * 17 / 6
     assert not splits(groups.arrays, 0, strict=True)  # halves of 3 < 5
@@ -233,7 +233,7 @@ def test_example_of_the_paper() -> None:
 def test_even_split_is_the_papers() -> None:
     rng = np.random.default_rng(1)
     records = rng.normal(size=(8, 3)) * [5, 1, 0.5]
-    groups = Groups(3)
+    groups = StreamGroups(3)
     groups.append(first_group(records, np.full(8, 4)))
     before = groups.moments()
     values, vectors = np.linalg.eigh(before.covariances[0])
@@ -364,7 +364,7 @@ class Watcher:
     """Keeps all snapshots of a state, and which groups of one come from which of an earlier one."""
 
     def __init__(self) -> None:
-        self.shown: list[Groups] = []
+        self.shown: list[StreamGroups] = []
         self.ways: list[list[np.ndarray]] = []  # of each group, its heirs in the next snapshot
 
     def look(self, state: StreamState) -> None:

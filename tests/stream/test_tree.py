@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.reference.kernels import callable_part
 from tulle._moments import GroupMoments
 from tulle.stream import _tree
-from tulle.stream._groups import Groups
+from tulle.stream._groups import StreamGroups
 from tulle.stream._index import build, scratch
 from tulle.stream._tree import LANES, MANY, SEATS
 
@@ -25,7 +25,7 @@ oldest = callable_part(_tree._oldest)
 @given(seed=st.integers(0, 2**32 - 1), dimensions=st.integers(1, 40))
 def test_distances_are_those_of_numpy(seed: int, dimensions: int) -> None:
     rng = np.random.default_rng(seed)
-    groups = Groups(dimensions)
+    groups = StreamGroups(dimensions)
     means = rng.normal(size=(40, dimensions))
     groups.append(GroupMoments.of(means, np.arange(40), np.ones(40, dtype=np.int64)))
     tree = build(groups)

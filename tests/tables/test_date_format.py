@@ -36,7 +36,7 @@ def test_two_digit_years_lie_in_the_past():
     born = [f"0{i % 9 + 1}.01.19{i + 30}" for i in range(25)] + ["05.05.62", "06.06.03"]
     reading = read_dates(pl.Series(born))
     assert reading.values[-2:].to_list() == [date(1962, 5, 5), date(1903, 6, 6)]
-    assert reading.two_digit_years == 2
+    assert dict(reading.formats)["%d.%m.%y"] == 2
 
 
 def test_day_and_month_are_told_by_all_values():

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 from tulle.errors import DataError
 from tulle.io._json_lines import parse_json
-from tulle.io._text import Records
+from tulle.io._text import TypedRecords
 from tulle.stream import _sources as sources
 from tulle.stream._records import RecordReader
 from tulle.stream._sources import LineReader
@@ -37,16 +37,16 @@ def learnt(kind: str, separator: str = ",") -> RecordReader:
     return reader
 
 
-def one_by_one(reader: RecordReader, texts: list[bytes]) -> Records:
+def one_by_one(reader: RecordReader, texts: list[bytes]) -> TypedRecords:
     """The same, each text read by itself."""
     parts = [reader.records([text]) for text in texts]
     frame = pl.concat([reader.records([]).frame, *(part.frame for part in parts)])
     places = np.array([at for at, part in enumerate(parts) if part.frame.height], dtype=np.int64)
     refused = {at: part.refused[0] for at, part in enumerate(parts) if part.refused}
-    return Records(frame, places, refused, sum(part.surplus for part in parts))
+    return TypedRecords(frame, places, refused, sum(part.surplus for part in parts))
 
 
-def same(together: Records, one_by_one: Records) -> None:
+def same(together: TypedRecords, one_by_one: TypedRecords) -> None:
     assert together.refused == one_by_one.refused
     assert together.surplus == one_by_one.surplus
     np.testing.assert_array_equal(together.places, one_by_one.places)

@@ -47,7 +47,9 @@ def exact_values(
         None if hardly anybody has a number of their own.
     """
     inside, outside = people
-    columns = [_Column(*column, inside) for column in zip(original.T, release.T, units.tolist())]
+    columns = [
+        _SharedNumbers(*column, inside) for column in zip(original.T, release.T, units.tolist())
+    ]
     if not columns:
         return None
     right, guessed = _found(columns, original, inside, rng, attempts, own=True)
@@ -70,7 +72,7 @@ def exact_values(
     )
 
 
-class _Column:
+class _SharedNumbers:
     """The numbers of a column that the original and the release hold."""
 
     def __init__(self, original: Floats, release: Floats, unit: float, people: Ints | None) -> None:
@@ -112,7 +114,7 @@ class _Column:
 
 
 def _found(
-    columns: list[_Column],
+    columns: list[_SharedNumbers],
     numbers: Floats,
     people: Ints | None,
     rng: np.random.Generator,

@@ -16,8 +16,7 @@ from tulle._large.spill import Spill
 from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.io._formats import is_compressed
-from tulle.io.read import Opened as OpenedTable
-from tulle.io.read import open_table, read_table
+from tulle.io.read import OpenTable, open_table, read_table
 from tulle.io.write import put_batches, put_table
 from tulle.rules.containers import (
     is_indicator,
@@ -165,7 +164,7 @@ def open_blocks(source: FilePath, basket: str | None, item: str | None) -> Itera
 
 
 @contextmanager
-def _long_blocks(opened: OpenedTable, basket: str, item: str) -> Iterator[Blocks]:
+def _long_blocks(opened: OpenTable, basket: str, item: str) -> Iterator[Blocks]:
     """Sort the rows of a table with one item per row by basket, through a nameless file."""
     for name in (basket, item):
         if name not in opened.schema:

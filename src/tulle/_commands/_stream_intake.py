@@ -18,7 +18,7 @@ from tulle._progress import log
 from tulle._types import Ints
 from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
-from tulle.io._text import Reasons, Records
+from tulle.io._text import Reasons, TypedRecords
 from tulle.stream import StreamCondenser
 from tulle.stream._checkpoints import Whereabouts, changed
 from tulle.stream._records import RecordReader
@@ -151,7 +151,7 @@ class Intake:
         if self.initial.records >= self.settings.options.init:
             self.begin()
 
-    def _note_keys(self, records: Records) -> None:
+    def _note_keys(self, records: TypedRecords) -> None:
         """Count lines without a key that all initial ones have, and report the first ones."""
         if not records.lacking:
             return
@@ -195,7 +195,7 @@ class Intake:
         self._condense(lines, records)
         self.initial = _Initial()
 
-    def _condense(self, lines: Lines, records: Records) -> None:
+    def _condense(self, lines: Lines, records: TypedRecords) -> None:
         """Condense typed records; refusals are listed in the order of the lines."""
         self.surplus += records.surplus
         refused = dict(records.refused)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     import polars as pl
 
     from tulle._types import FilePath
-    from tulle.rules._blocks import Mined as MinedSets
+    from tulle.rules._blocks import MinedItemsets
 
 _SHOWN = 20
 _PER_BYTE = {Format.CSV: 12, Format.NDJSON: 8}  # bytes of memory for a byte of text
@@ -89,17 +89,17 @@ def _is_large(source: FilePath, options: Mining) -> bool:
     return existing_file(source).stat().st_size * _PER_BYTE.get(kind, _PER_PACKED_BYTE) > limit
 
 
-def _mined_whole(source: FilePath, options: Mining) -> MinedSets:
+def _mined_whole(source: FilePath, options: Mining) -> MinedItemsets:
     from tulle._commands._baskets import open_file
-    from tulle.rules._blocks import Mined as MinedSets
+    from tulle.rules._blocks import MinedItemsets
     from tulle.rules.mine import mine as mine_baskets
 
     baskets = open_file(source, options.basket, options.item).baskets
     minimum = support_count("mine", options.min_support, len(baskets))
-    return MinedSets(mine_baskets(baskets, minimum), baskets.names, len(baskets))
+    return MinedItemsets(mine_baskets(baskets, minimum), baskets.names, len(baskets))
 
 
-def _mined_in_blocks(source: FilePath, options: Mining) -> MinedSets:
+def _mined_in_blocks(source: FilePath, options: Mining) -> MinedItemsets:
     from tulle._commands._baskets import open_blocks
     from tulle.rules._blocks import mine_blocks
 
@@ -107,7 +107,7 @@ def _mined_in_blocks(source: FilePath, options: Mining) -> MinedSets:
         return mine_blocks(blocks, options.min_support)
 
 
-def _framed(mined: MinedSets, options: Mining) -> pl.DataFrame:
+def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:
     """Return itemsets, or rules with the strongest first."""
     from tulle.rules.mine import implications, itemsets_frame, rules_frame
 

@@ -27,7 +27,7 @@ from tulle.io._text import (
     RETURN,
     WRONG_QUOTES,
     Reasons,
-    Records,
+    TypedRecords,
     outside_quotes,
     record_blocks,
     repeated_blocks,
@@ -174,7 +174,7 @@ class CsvReader:
         if first is not None:
             refuse_record(self.source, first)
 
-    def read(self, fields: Fields, types: dict[str, TextType | None]) -> Records:
+    def read(self, fields: Fields, types: dict[str, TextType | None]) -> TypedRecords:
         """Return the records of a block in given types."""
         numbers = {n for n, found in types.items() if found in ALL[:2]}
         plain = {n: found.dtype if found and n in numbers else _TEXT for n, found in types.items()}

@@ -70,7 +70,7 @@ def _refuse_bomb(path: Path) -> None:
         size, unpacked = path.stat().st_size, 0
         for member in book.infolist():
             # a member longer than it says fails its checksum
-            spread = _Spread() if member.filename.startswith("xl/worksheets/") else None
+            spread = _SheetExtent() if member.filename.startswith("xl/worksheets/") else None
             with book.open(member) as file:
                 while piece := file.read(_PIECE):
                     unpacked += len(piece)
@@ -84,7 +84,7 @@ def _refuse_bomb(path: Path) -> None:
                 )
 
 
-class _Spread:
+class _SheetExtent:
     """How many cells a sheet has, and how many places they span."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from tulle.errors import DataError
 from tulle.io._formats import Format, readable_as
 from tulle.io._text import (
     Reasons,
-    Records,
+    TypedRecords,
     record_blocks,
     repeated_blocks,
     stamp_of,
@@ -275,7 +275,7 @@ class JsonReader:
         }
         self.form = _usual_form(types)
 
-    def read(self, texts: Sequence[bytes]) -> Records:
+    def read(self, texts: Sequence[bytes]) -> TypedRecords:
         """Return the records of some lines; blank ones are neither records nor refused."""
         usual = _matches(self.form, texts)
         together = self._together(texts, usual) if usual.any() else pl.DataFrame(schema=self.raw)

@@ -19,7 +19,7 @@ _TEXT = "::text"
 
 
 @dataclass(frozen=True)
-class Plan:
+class PostgresColumns:
     """The expression that selects each column, and the type that it has then."""
 
     address: Address
@@ -35,19 +35,19 @@ class Plan:
         )
 
 
-def plan(address: Address, connection: Any) -> Plan:
+def plan(address: Address, connection: Any) -> PostgresColumns:
     """Find the types; they are declared, so no record is read."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {address.subquery} LIMIT 0")
         fields = list(cursor.fetch_arrow_table().schema)
     refuse_doubled(address.shown, [field.name for field in fields])
     expressions = {field.name: _selected(field) for field in fields}
-    untyped = Plan(address, expressions, pl.Schema())
+    untyped = PostgresColumns(address, expressions, pl.Schema())
     with connection.cursor() as cursor:
         cursor.execute(untyped.statement(list(expressions)) + " LIMIT 0")
         empty = pl.from_arrow(cursor.fetch_arrow_table())
     assert isinstance(empty, pl.DataFrame)
-    return Plan(address, expressions, empty.schema)
+    return PostgresColumns(address, expressions, empty.schema)
 
 
 def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:

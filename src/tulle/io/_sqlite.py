@@ -26,7 +26,7 @@ _CASTS: dict[pl.DataType, str] = {pl.Int64(): "INTEGER", pl.Float64(): "REAL", p
 
 
 @dataclass(frozen=True)
-class Plan:
+class SqliteColumns:
     """How the columns are stored, and what becomes of them."""
 
     address: Address
@@ -41,7 +41,7 @@ class Plan:
             yield frame.select(expressions)
 
 
-def plan(address: Address, connection: Any) -> Plan:
+def plan(address: Address, connection: Any) -> SqliteColumns:
     """Look at the type of every value, and at every text that may be a time."""
     # as a subquery, names that occur twice would be changed in silence
     whole = f"SELECT * FROM {address.subquery} LIMIT 0"
@@ -61,7 +61,7 @@ def plan(address: Address, connection: Any) -> Plan:
             expressions[name], schema[name] = pl.col(name).cast(pl.Boolean), pl.Boolean()
         elif guess and guess.result:
             expressions[name], schema[name] = guess.expression(name), guess.result.dtype
-    return Plan(address, stored, expressions, pl.Schema(schema))
+    return SqliteColumns(address, stored, expressions, pl.Schema(schema))
 
 
 def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:

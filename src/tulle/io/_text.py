@@ -194,7 +194,7 @@ ANY_MARK[[*SEPARATORS.encode(), NEWLINE]] = True
 _WINDOW = 4096  # bytes looked at after a record with wrong quotes: there may be many of them
 
 
-class Split(NamedTuple):
+class SplitRecords(NamedTuple):
     """Records one after the other, which of them are none, and the beginning of the next one."""
 
     records: list[bytes]  # without the newline behind each of them
@@ -202,7 +202,7 @@ class Split(NamedTuple):
     rest: bytes
 
 
-def split_records(block: bytes, longest: int) -> Split:
+def split_records(block: bytes, longest: int) -> SplitRecords:
     """Cut CSV where records end; lines that are not records are refused as one.
 
     That is, if their quotes do not match, or if a quote is not closed within ``longest`` bytes:
@@ -210,7 +210,7 @@ def split_records(block: bytes, longest: int) -> Split:
     """
     if b'"' not in block:
         *lines, rest = block.split(b"\n")
-        return Split(lines, {}, rest)
+        return SplitRecords(lines, {}, rest)
     records: list[bytes] = []
     faults: Reasons = {}
     start, window = 0, len(block)
@@ -235,7 +235,7 @@ def split_records(block: bytes, longest: int) -> Split:
             start, window = start + before, 4 * window
         else:
             break
-    return Split(records, faults, block[start:])
+    return SplitRecords(records, faults, block[start:])
 
 
 def _record_ends(block: bytes) -> tuple[list[int], int]:
@@ -288,7 +288,7 @@ def wrong_quotes(codes: np.ndarray, marks: np.ndarray, inner: np.ndarray) -> np.
 # Typed records, of any text.
 
 
-class Records(NamedTuple):
+class TypedRecords(NamedTuple):
     """Typed records, which of the lines each was, and why other lines were refused."""
 
     frame: pl.DataFrame
@@ -308,7 +308,7 @@ def typed_records(
     places: Ints,
     refused: Reasons,
     reasons: Reasons,
-) -> Records:
+) -> TypedRecords:
     """Return records in their types, without those (by row) that have a reason or do not fit."""
     columns = []
     for series in raw:
@@ -321,8 +321,8 @@ def typed_records(
         columns.append(series)
     frame = pl.DataFrame(columns)
     if not reasons:
-        return Records(frame, places, refused)
+        return TypedRecords(frame, places, refused)
     fine = np.ones(frame.height, dtype=bool)
     fine[list(reasons)] = False
     refused = refused | {int(places[row]): reason for row, reason in reasons.items()}
-    return Records(frame.filter(fine), places[fine], refused)
+    return TypedRecords(frame.filter(fine), places[fine], refused)

@@ -93,7 +93,7 @@ def read_batches(
     return rebatched(opened.frames(names), rows)
 
 
-def open_table(source: Source) -> Opened:
+def open_table(source: Source) -> OpenTable:
     """Open a table that is to be read several times: its types are looked for once."""
     opened = _open(source)
     refuse_patterns(opened.schema)
@@ -106,7 +106,7 @@ def read_schema(source: Source) -> pl.Schema:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenTable:
     """A table whose types are known; ``frames`` gives the named columns, at least one frame."""
 
     schema: pl.Schema
@@ -119,34 +119,34 @@ class Opened:
         return rebatched(self.frames(list(columns or self.schema)), rows)
 
 
-def _open(source: Source, *, hold: bool = False) -> Opened:
+def _open(source: Source, *, hold: bool = False) -> OpenTable:
     """Find the types; ``hold``: there is memory for the whole table meanwhile."""
     kind = format_of(source)
     if kind is Format.SQL:
         from tulle.io._sql import open_query
 
         query = open_query(str(source))
-        return Opened(query.schema, query.frames)
+        return OpenTable(query.schema, query.frames)
     if kind is Format.EXCEL:
         from tulle.io._excel import read_excel
 
         frame = read_excel(source)
-        return Opened(frame.schema, lambda names: iter([frame.select(names)]))
+        return OpenTable(frame.schema, lambda names: iter([frame.select(names)]))
     parts = parts_of(source)
     if parts:
         return _open_parts(parts, hold=hold)
     path = existing_file(source)
     if kind is Format.CSV:
         csv = plan_csv(path, hold=hold)
-        return Opened(csv.schema, lambda names: csv_frames(csv, names))
+        return OpenTable(csv.schema, lambda names: csv_frames(csv, names))
     if kind is Format.NDJSON:
         lines = NdjsonPlan(path)
-        return Opened(lines.schema, lambda names: ndjson_frames(lines, names))
+        return OpenTable(lines.schema, lambda names: ndjson_frames(lines, names))
     scan = pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc
     with readable_as(source, kind):
         lazy = scan(path, glob=False)
         schema = lazy.collect_schema()
-    return Opened(schema, lambda names: _streamed(source, kind, lazy.select(names)))
+    return OpenTable(schema, lambda names: _streamed(source, kind, lazy.select(names)))
 
 
 def parts_of(source: Source) -> list[Path]:
@@ -155,7 +155,7 @@ def parts_of(source: Source) -> list[Path]:
     return sorted(folder.glob("part-*")) if folder.is_dir() else []
 
 
-def _open_parts(parts: Sequence[Path], *, hold: bool) -> Opened:
+def _open_parts(parts: Sequence[Path], *, hold: bool) -> OpenTable:
     """Open the parts of a release as one table; text may have other types in each of them."""
     opened = [_open(part, hold=hold) for part in parts]
     schema = pl.concat(
@@ -168,7 +168,7 @@ def _open_parts(parts: Sequence[Path], *, hold: bool) -> Opened:
             for frame in one.frames(names):
                 yield frame.cast(types)
 
-    return Opened(schema, frames)
+    return OpenTable(schema, frames)
 
 
 def _streamed(source: Source, kind: Format, lazy: pl.LazyFrame) -> Iterator[pl.DataFrame]:

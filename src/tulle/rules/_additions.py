@@ -16,17 +16,17 @@ import numpy as np
 from tulle._types import Ints
 from tulle.errors import PrivacyError
 from tulle.rules._classic import algo1a, removals_needed
-from tulle.rules._measures import Mined, side_effects
-from tulle.rules._search import Impact, Search, best
-from tulle.rules._sensitive import Codes, EditedCounts, Edits, Sensitive, count_sets
+from tulle.rules._measures import MinedRules, side_effects
+from tulle.rules._search import Impact, RemovalSearch, best
+from tulle.rules._sensitive import Codes, EditedCounts, Edits, SensitiveRules, count_sets
 
 _SHARES = (1.0, 0.75, 0.5, 0.25)  # of the rules, those that lose most others by removals first
 _ROUNDS = 20  # an addition can bring another rule back, and so on; a plan that does not end is none
 
 
 def best_adding(
-    sensitive: Sensitive,
-    before: Mined,
+    sensitive: SensitiveRules,
+    before: MinedRules,
     impact: Impact,
     keep: Sequence[Codes],
     rng: np.random.Generator,
@@ -36,14 +36,14 @@ def best_adding(
     def harm(edits: Edits) -> tuple[int, float, float]:
         released = edits.apply(sensitive.baskets)
         broken = sum(n < before.minimum for n in count_sets(released, keep)) if keep else 0
-        after = Mined.of(released, before.minimum, before.confidence)
+        after = MinedRules.of(released, before.minimum, before.confidence)
         effects = side_effects(before, after, sensitive)
         return broken, effects["misses_cost"], effects["artifactual"]
 
     return min(_plans(sensitive, impact, rng), key=harm)
 
 
-def _plans(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> Iterator[Edits]:
+def _plans(sensitive: SensitiveRules, impact: Impact, rng: np.random.Generator) -> Iterator[Edits]:
     yield best(sensitive, impact, rng)
     with suppress(PrivacyError):  # it fails where too few baskets hold a part of an antecedent
         yield algo1a(sensitive, rng)
@@ -56,7 +56,7 @@ def _plans(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> It
 
 
 def _mixed(
-    sensitive: Sensitive, impact: Impact, growing: list[int], rng: np.random.Generator
+    sensitive: SensitiveRules, impact: Impact, growing: list[int], rng: np.random.Generator
 ) -> Edits | None:
     """Plan removals for the other rules, then additions for the growing ones, until all are
     hidden.
@@ -64,7 +64,7 @@ def _mixed(
     others = [r for r in range(len(sensitive)) if r not in growing]
     edits = Edits.none(sensitive.baskets)
     if others:
-        edits = Search(sensitive.only(others), impact, rng).run(starts=2, rounds=60)
+        edits = RemovalSearch(sensitive.only(others), impact, rng).run(starts=2, rounds=60)
     counts = EditedCounts(sensitive, edits)
     for _ in range(_ROUNDS):
         visible = [r for r in range(len(sensitive)) if counts.visible(sensitive, r)]
@@ -78,7 +78,7 @@ def _mixed(
     return None
 
 
-def _grow_antecedent(sensitive: Sensitive, edits: Edits, r: int) -> None:
+def _grow_antecedent(sensitive: SensitiveRules, edits: Edits, r: int) -> None:
     """Add a rule's antecedent to baskets without its consequent, the least changed first."""
     counts = EditedCounts(sensitive, edits)
     left, sure = sensitive.antecedent[r], sensitive.confidence[r]
@@ -103,7 +103,7 @@ def _add(edits: Edits, counts: EditedCounts, rows: Ints, items: Codes) -> None:
         edits.added_items = np.concatenate((edits.added_items, np.full(len(new), item)))
 
 
-def _take_consequent(sensitive: Sensitive, edits: Edits, r: int) -> None:
+def _take_consequent(sensitive: SensitiveRules, edits: Edits, r: int) -> None:
     """Remove an item of a rule's consequent from the shortest baskets that always had it."""
     counts = EditedCounts(sensitive, edits)
     rows, item = counts.rows(sensitive.whole[r]), sensitive.consequent[r][0]

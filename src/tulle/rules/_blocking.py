@@ -26,13 +26,15 @@ import numpy as np
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
 from tulle.rules._classic import removals_needed
-from tulle.rules._sensitive import Codes, Edits, Limit, Sensitive, is_hidden
+from tulle.rules._sensitive import Codes, Edits, HidingLimit, SensitiveRules, is_hidden
 from tulle.transactions import Transactions
 
 Holders = Callable[[Codes], Ints]  # the baskets that hold all of some items
 
 
-def blocking(sensitive: Sensitive, rng: np.random.Generator, *, interval: str = "lower") -> Edits:
+def blocking(
+    sensitive: SensitiveRules, rng: np.random.Generator, *, interval: str = "lower"
+) -> Edits:
     """Block items of the shortest supporting baskets until every rule is uncertain enough."""
     edits = Edits.none(sensitive.baskets)
     edits.blocked = np.zeros(len(sensitive.baskets.items), dtype=bool)
@@ -49,7 +51,7 @@ def blocking(sensitive: Sensitive, rng: np.random.Generator, *, interval: str = 
     return edits
 
 
-class Interval(NamedTuple):
+class RuleBounds(NamedTuple):
     """What can be said of a rule if some cells are open."""
 
     lower: int  # support if the open cells are empty,
@@ -58,20 +60,22 @@ class Interval(NamedTuple):
     most: Fraction  # the highest
     holders: int  # of the antecedent, where confidence is lowest
 
-    def below_middle(self, limit: Limit) -> bool:
+    def below_middle(self, limit: HidingLimit) -> bool:
         """Return whether the middle of the support or of the confidence is below its limit."""
         if self.lower + self.upper < 2 * limit.support:
             return True
         return limit.confidence is not None and self.least + self.most < 2 * limit.confidence
 
 
-def interval_of(antecedent: Codes, consequent: Codes, sure: Holders, possible: Holders) -> Interval:
+def interval_of(
+    antecedent: Codes, consequent: Codes, sure: Holders, possible: Holders
+) -> RuleBounds:
     """Compute the interval of a rule from the baskets that surely or possibly hold items."""
     whole = antecedent + consequent
     lower, upper, holds = sure(whole), possible(whole), sure(antecedent)
     least = np.union1d(holds, np.setdiff1d(possible(antecedent), sure(consequent)))
     most = np.union1d(holds, upper)
-    return Interval(
+    return RuleBounds(
         len(lower),
         len(upper),
         Fraction(len(lower), max(1, len(least))),
@@ -80,7 +84,7 @@ def interval_of(antecedent: Codes, consequent: Codes, sure: Holders, possible: H
     )
 
 
-def refuse_middles(sensitive: Sensitive, released: Transactions) -> None:
+def refuse_middles(sensitive: SensitiveRules, released: Transactions) -> None:
     """Raise an error if the middle of a rule's interval in a release is not below its limits."""
     assert released.unknown is not None
     open_ = released.unknown
@@ -107,7 +111,7 @@ class _Needed(NamedTuple):
     by_either: int
 
 
-def _needed(sensitive: Sensitive, edits: Edits, r: int) -> _Needed:
+def _needed(sensitive: SensitiveRules, edits: Edits, r: int) -> _Needed:
     limit = sensitive.limits[r]
     support = len(sure_rows(sensitive, edits, sensitive.whole[r]))
     antecedent = len(sure_rows(sensitive, edits, sensitive.antecedent[r]))
@@ -116,7 +120,7 @@ def _needed(sensitive: Sensitive, edits: Edits, r: int) -> _Needed:
     return _fall(support, antecedent, limit)
 
 
-def _needed_by_middle(sensitive: Sensitive, edits: Edits, r: int) -> _Needed:
+def _needed_by_middle(sensitive: SensitiveRules, edits: Edits, r: int) -> _Needed:
     """Count by the middle: a cell that becomes unknown lowers the lower end, not the upper one."""
     needed, limit = _needed(sensitive, edits, r), sensitive.limits[r]
     found = interval_of(
@@ -128,12 +132,12 @@ def _needed_by_middle(sensitive: Sensitive, edits: Edits, r: int) -> _Needed:
     if found.below_middle(limit):
         return needed
     sure = None if limit.confidence is None else 2 * limit.confidence - found.most
-    apart = Limit(2 * limit.support - found.upper, sure, limit.leaving)
+    apart = HidingLimit(2 * limit.support - found.upper, sure, limit.leaving)
     more = _fall(found.lower, found.holders, apart)
     return _Needed(*map(max, needed, more))
 
 
-def _fall(support: int, antecedent: int, limit: Limit) -> _Needed:
+def _fall(support: int, antecedent: int, limit: HidingLimit) -> _Needed:
     counts = (support, antecedent, limit.support)
     return _Needed(
         removals_needed(*counts, None, lowers_antecedent=False),
@@ -141,7 +145,7 @@ def _fall(support: int, antecedent: int, limit: Limit) -> _Needed:
     )
 
 
-def sure_rows(sensitive: Sensitive, edits: Edits, items: Codes) -> Ints:
+def sure_rows(sensitive: SensitiveRules, edits: Edits, items: Codes) -> Ints:
     """Return the baskets that certainly hold all of some items."""
     assert edits.blocked is not None
     rows = sensitive.baskets.rows_with(items)
@@ -150,7 +154,7 @@ def sure_rows(sensitive: Sensitive, edits: Edits, items: Codes) -> Ints:
     return rows
 
 
-def _possible_rows(sensitive: Sensitive, edits: Edits, items: Codes) -> Ints:
+def _possible_rows(sensitive: SensitiveRules, edits: Edits, items: Codes) -> Ints:
     """Return the baskets that hold all of some items, or may."""
     held = np.zeros(len(sensitive.baskets), dtype=np.int64)
     for item in items:
@@ -159,7 +163,9 @@ def _possible_rows(sensitive: Sensitive, edits: Edits, items: Codes) -> Ints:
     return np.flatnonzero(held == len(items))
 
 
-def _block_rule(sensitive: Sensitive, edits: Edits, r: int, need: Callable[..., _Needed]) -> bool:
+def _block_rule(
+    sensitive: SensitiveRules, edits: Edits, r: int, need: Callable[..., _Needed]
+) -> bool:
     """Block the rule's top item to lower support, or the consequent's to lower confidence.
 
     Whatever needs fewer cells; return whether any was left to block.
@@ -179,7 +185,7 @@ def _block_rule(sensitive: Sensitive, edits: Edits, r: int, need: Callable[..., 
 
 
 def _place_decoys(
-    sensitive: Sensitive, edits: Edits, rng: np.random.Generator, *, likest: bool
+    sensitive: SensitiveRules, edits: Edits, rng: np.random.Generator, *, likest: bool
 ) -> None:
     """Block as many empty cells of each item, where a basket holds most (or least) of a rule."""
     baskets = sensitive.baskets
@@ -197,7 +203,7 @@ def _place_decoys(
     edits.open_items = np.concatenate([*items, np.empty(0, dtype=np.int64)])
 
 
-def _likeness(sensitive: Sensitive, item: int) -> Floats:
+def _likeness(sensitive: SensitiveRules, item: int) -> Floats:
     """Return, for each basket, how much of the rest of a rule with the item it holds, at most."""
     baskets = sensitive.baskets
     most = np.zeros(len(baskets))

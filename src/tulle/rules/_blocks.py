@@ -25,7 +25,7 @@ Names = tuple[Any, ...]  # of the items of a set, sorted
 Blocks = Callable[[], Iterator[Transactions]]
 
 
-class Mined(NamedTuple):
+class MinedItemsets(NamedTuple):
     """The frequent itemsets of some baskets."""
 
     itemsets: Itemsets
@@ -34,14 +34,14 @@ class Mined(NamedTuple):
 
 
 @dataclass
-class Candidates:
+class CandidateItemsets:
     """The itemsets that are frequent in some block, counted as far as they are."""
 
     baskets: int = 0
     items: set[Any] = field(default_factory=set)
     counts: dict[Names, int] = field(default_factory=dict)
 
-    def add(self, found: Candidates) -> None:
+    def add(self, found: CandidateItemsets) -> None:
         """Take in what was found in other baskets."""
         self.baskets += found.baskets
         self.items |= found.items
@@ -49,7 +49,7 @@ class Candidates:
             self.counts[names] = self.counts.get(names, 0) + count
 
 
-def mine_block(block: Transactions, share: Fraction) -> Candidates:
+def mine_block(block: Transactions, share: Fraction) -> CandidateItemsets:
     """Return the itemsets that are frequent in one block."""
     found = mine(block, max(1, math.ceil(share * len(block))))
     indptr, codes = found.rows
@@ -59,7 +59,7 @@ def mine_block(block: Transactions, share: Fraction) -> Candidates:
         tuple(sorted(flat[ends[node] : ends[node + 1]])): support[node]
         for node in range(1, len(found))
     }
-    return Candidates(len(block), set(block.names.tolist()), counts)
+    return CandidateItemsets(len(block), set(block.names.tolist()), counts)
 
 
 def count_block(block: Transactions, wanted: Sequence[Names]) -> list[int]:
@@ -76,7 +76,7 @@ def share_of(owner: str, min_support: Share, baskets: int) -> Fraction:
     return Fraction(support_count(owner, min_support, baskets), baskets)
 
 
-def mine_blocks(blocks: Blocks, min_support: Share, owner: str = "mine") -> Mined:
+def mine_blocks(blocks: Blocks, min_support: Share, owner: str = "mine") -> MinedItemsets:
     """Return the frequent itemsets of all blocks.
 
     ``blocks`` reads the same blocks in the same order each time: twice, and once more to count the
@@ -86,7 +86,7 @@ def mine_blocks(blocks: Blocks, min_support: Share, owner: str = "mine") -> Mine
         share = share_of(owner, min_support, max(1, sum(len(block) for block in blocks())))
     else:
         share = support_share(owner, min_support)
-    whole, known = Candidates(), []
+    whole, known = CandidateItemsets(), []
     for block in blocks():
         found = mine_block(block, share)
         whole.add(found)
@@ -99,7 +99,7 @@ def mine_blocks(blocks: Blocks, min_support: Share, owner: str = "mine") -> Mine
     return settled(whole, support_count(owner, min_support, whole.baskets))
 
 
-def refuse_empty(found: Candidates) -> None:
+def refuse_empty(found: CandidateItemsets) -> None:
     """Raise if there is nothing to mine."""
     if not found.baskets:
         raise DataError("the data contains no baskets")
@@ -107,7 +107,7 @@ def refuse_empty(found: Candidates) -> None:
         raise DataError("all baskets are empty: there is nothing to mine or to hide")
 
 
-def settled(found: Candidates, minimum: int) -> Mined:
+def settled(found: CandidateItemsets, minimum: int) -> MinedItemsets:
     """Return the sets that are frequent, as the miner of the whole returns them."""
     names = sorted(found.items)
     code = {name: place for place, name in enumerate(names)}
@@ -126,4 +126,4 @@ def settled(found: Candidates, minimum: int) -> Mined:
     itemsets = Itemsets(parent.copy(), item.copy(), support.copy())
     listed = np.array(names) if isinstance(names[0], int) else np.array(names, dtype=object)
     itemsets = canonical(itemsets) if len(itemsets) <= FEW_SETS else itemsets
-    return Mined(itemsets, listed, found.baskets)
+    return MinedItemsets(itemsets, listed, found.baskets)

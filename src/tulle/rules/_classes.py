@@ -22,7 +22,7 @@ _STEP = 150  # multiplications that take the time of one step of a walk
 
 
 @dataclass(frozen=True, eq=False)
-class Classes:
+class ItemsetClasses:
     """Classes of itemsets, for some baskets and some items that may be removed."""
 
     place: Ints  # of each basket among the rows of ``held``
@@ -34,7 +34,7 @@ class Classes:
     @classmethod
     def of(
         cls, baskets: Transactions, itemsets: Itemsets, rows: Ints, items: Ints
-    ) -> Classes | None:
+    ) -> ItemsetClasses | None:
         """Return the classes; None where baskets hold so few sets that walks over them are
         faster.
         """

@@ -13,26 +13,26 @@ import numpy as np
 
 from tulle._types import Ints
 from tulle.errors import PrivacyError
-from tulle.rules._sensitive import EditedCounts, Edits, Sensitive
+from tulle.rules._sensitive import EditedCounts, Edits, SensitiveRules
 from tulle.rules._window import slide
 
 # Given a rule's number and its chosen rows: for each row, the item that goes.
 Choice = Callable[[int, Ints], Ints]
 
 
-def minfia(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def minfia(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Remove the rule's rarest item."""
     return _remove(sensitive, _constant([_rarest(sensitive, items) for items in sensitive.whole]))
 
 
-def maxfia(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def maxfia(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Remove the rule's most frequent item."""
     counts = sensitive.baskets.counts
     most = [max(items, key=lambda item: (counts[item], -item)) for items in sensitive.whole]
     return _remove(sensitive, _constant(most))
 
 
-def rra(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def rra(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Remove the items in turn: the next item of the rule for each next basket."""
     return _remove(
         sensitive,
@@ -40,19 +40,19 @@ def rra(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
     )
 
 
-def ra(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def ra(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Remove an item at random."""
     return _remove(
         sensitive, lambda r, rows: rng.choice(np.array(sensitive.whole[r]), size=len(rows))
     )
 
 
-def iga(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def iga(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Remove the item that the rule shares with its group; crowded baskets first."""
     return _remove(sensitive, _constant(group_labels(sensitive)), crowded_first=True)
 
 
-def naive(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def naive(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Remove all items of the rule; of a basket that holds nothing else, the most frequent
     stays.
     """
@@ -69,7 +69,7 @@ def naive(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
     return edits
 
 
-def group_labels(sensitive: Sensitive) -> list[int]:
+def group_labels(sensitive: SensitiveRules) -> list[int]:
     """Return IGA's victims: rules that share an item form a group, each rule ends in one group."""
     counts = sensitive.baskets.counts
     members: dict[int, set[int]] = {}
@@ -89,7 +89,7 @@ def group_labels(sensitive: Sensitive) -> list[int]:
     return [label.get(r, _rarest(sensitive, items)) for r, items in enumerate(sensitive.whole)]
 
 
-def _rarest(sensitive: Sensitive, items: tuple[int, ...]) -> int:
+def _rarest(sensitive: SensitiveRules, items: tuple[int, ...]) -> int:
     return min(items, key=lambda item: (sensitive.baskets.counts[item], item))
 
 
@@ -97,14 +97,14 @@ def _constant(victims: list[int]) -> Choice:
     return lambda r, rows: np.full(len(rows), victims[r], dtype=np.int64)
 
 
-def _chosen(sensitive: Sensitive, r: int, crowded_first: bool = False) -> Ints:
+def _chosen(sensitive: SensitiveRules, r: int, crowded_first: bool = False) -> Ints:
     rows = sensitive.rows[r]
     degree = sensitive.degree[rows]
     order = np.argsort(-degree if crowded_first else degree, kind="stable")
     return rows[order][: sensitive.quota[r]]
 
 
-def _remove(sensitive: Sensitive, victims: Choice, *, crowded_first: bool = False) -> Edits:
+def _remove(sensitive: SensitiveRules, victims: Choice, *, crowded_first: bool = False) -> Edits:
     baskets, edits = sensitive.baskets, Edits.none(sensitive.baskets)
     for r, items in enumerate(sensitive.whole):
         rows = _chosen(sensitive, r, crowded_first)
@@ -120,10 +120,10 @@ def _remove(sensitive: Sensitive, victims: Choice, *, crowded_first: bool = Fals
 # removal lowers its antecedent's support, so all end with verify-and-repair: rules that came back
 # are treated again until none is left. Every round takes away at least one item, so this ends.
 
-Step = Callable[[Sensitive, Edits, int], None]
+Step = Callable[[SensitiveRules, Edits, int], None]
 
 
-def algo1a(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def algo1a(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Increase the antecedent's support: add its missing items to baskets that hold some of it.
 
     The only algorithm that adds items: the release then says of people what is not true.
@@ -131,7 +131,7 @@ def algo1a(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
     return _until_hidden(sensitive, range(len(sensitive)), _add_antecedent)
 
 
-def algo1b(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def algo1b(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Remove the rarest item of the consequent."""
     return _until_hidden(
         sensitive,
@@ -140,7 +140,7 @@ def algo1b(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
     )
 
 
-def algo2a(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def algo2a(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Remove the rarest item of the rule."""
     return _until_hidden(
         sensitive,
@@ -149,12 +149,12 @@ def algo2a(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
     )
 
 
-def algo2b(sensitive: Sensitive, rng: np.random.Generator) -> Edits:
+def algo2b(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     """Hide the rules' itemsets by support, large and frequent ones first, by their top item."""
     support = [len(rows) for rows in sensitive.rows]
     order = sorted(range(len(sensitive)), key=lambda r: (-len(sensitive.whole[r]), -support[r], r))
 
-    def step(s: Sensitive, edits: Edits, r: int) -> None:
+    def step(s: SensitiveRules, edits: Edits, r: int) -> None:
         counts = _item_counts(s, edits, s.whole[r])
         item = max(s.whole[r], key=lambda code: (counts[code], -code))
         _take_away(s, edits, r, item, by_confidence=False)
@@ -185,7 +185,7 @@ def removals_needed(
     return by_support if gain == 0 else min(by_support, over // gain + 1)
 
 
-def _until_hidden(sensitive: Sensitive, order: Iterable[int], step: Step) -> Edits:
+def _until_hidden(sensitive: SensitiveRules, order: Iterable[int], step: Step) -> Edits:
     edits = Edits.none(sensitive.baskets)
     counts = EditedCounts(sensitive, edits)
     pending = list(order)
@@ -198,7 +198,7 @@ def _until_hidden(sensitive: Sensitive, order: Iterable[int], step: Step) -> Edi
 
 
 def _take_away(
-    sensitive: Sensitive, edits: Edits, r: int, item: int, *, by_confidence: bool = True
+    sensitive: SensitiveRules, edits: Edits, r: int, item: int, *, by_confidence: bool = True
 ) -> None:
     counts = EditedCounts(sensitive, edits)
     rows = counts.rows(sensitive.whole[r])
@@ -213,24 +213,24 @@ def _take_away(
     edits.kept[cells] = False
 
 
-def _shortest(sensitive: Sensitive, edits: Edits, rows: Ints) -> Ints:
+def _shortest(sensitive: SensitiveRules, edits: Edits, rows: Ints) -> Ints:
     starts = sensitive.baskets.indptr
     gone = np.concatenate(([0], np.cumsum(~edits.kept)))
     length = (starts[rows + 1] - gone[starts[rows + 1]]) - (starts[rows] - gone[starts[rows]])
     return rows[np.argsort(length, kind="stable")]
 
 
-def _item_counts(sensitive: Sensitive, edits: Edits, items: Iterable[int]) -> dict[int, int]:
+def _item_counts(sensitive: SensitiveRules, edits: Edits, items: Iterable[int]) -> dict[int, int]:
     cells = {item: sensitive.baskets.cells(item) for item in items}
     return {item: int(edits.kept[places].sum()) for item, places in cells.items()}
 
 
-def _rarest_left(sensitive: Sensitive, edits: Edits, items: tuple[int, ...]) -> int:
+def _rarest_left(sensitive: SensitiveRules, edits: Edits, items: tuple[int, ...]) -> int:
     counts = _item_counts(sensitive, edits, items)
     return min(items, key=lambda item: (counts[item], item))
 
 
-def _add_antecedent(sensitive: Sensitive, edits: Edits, r: int) -> None:
+def _add_antecedent(sensitive: SensitiveRules, edits: Edits, r: int) -> None:
     sure = sensitive.confidence[r]
     counts = EditedCounts(sensitive, edits)
     left = sensitive.antecedent[r]
@@ -258,11 +258,11 @@ def _add_antecedent(sensitive: Sensitive, edits: Edits, r: int) -> None:
         edits.added_items = np.concatenate((edits.added_items, np.full(len(lacking), item)))
 
 
-# SWA on the sensitive rules of baskets in memory; the algorithm itself is in ``window.py``.
+# SWA on the sensitive rules of baskets in memory; the algorithm itself is in ``_window.py``.
 
 
 def swa(
-    sensitive: Sensitive,
+    sensitive: SensitiveRules,
     rng: np.random.Generator,
     *,
     window: int | None = None,

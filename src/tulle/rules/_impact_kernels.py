@@ -2,7 +2,7 @@
 
 The tree is in preorder: the sets below node i are ``i + 1 .. after[i] - 1``. A walk through the
 sets that a basket holds goes to i + 1 if the basket holds the node's item, else to after[i].
-The slow twin is in ``impact.py``.
+The other way, class by class in NumPy, is in ``_classes.py``.
 """
 
 from __future__ import annotations

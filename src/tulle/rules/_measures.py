@@ -11,13 +11,13 @@ from fractions import Fraction
 import numpy as np
 
 from tulle._types import Flags, Words
-from tulle.rules._sensitive import Sensitive
+from tulle.rules._sensitive import SensitiveRules
 from tulle.rules.mine import Implications, hash_words, mine_rules
 from tulle.transactions import Transactions
 
 
 @dataclass(frozen=True, eq=False)
-class Mined:
+class MinedRules:
     """The rules of baskets at some thresholds, each with a key that other baskets share."""
 
     rules: Implications
@@ -28,21 +28,21 @@ class Mined:
     @classmethod
     def of(
         cls, baskets: Transactions, minimum: int, confidence: Fraction, support_of: str = "rule"
-    ) -> Mined:
+    ) -> MinedRules:
         """Mine the rules with one item in the consequent."""
         found = mine_rules(baskets, minimum, confidence, 1, support_of)
         hashes = found.itemsets.hashes
         keys = _mixed(hashes[found.whole], hashes[found.antecedent])
         return cls(found, keys, minimum, confidence)
 
-    def sensitive(self, sensitive: Sensitive) -> Flags:
+    def sensitive(self, sensitive: SensitiveRules) -> Flags:
         """Return which of the rules are sensitive."""
         words = hash_words(len(sensitive.baskets.names))
         whole = np.array([_xor(words, items) for items in sensitive.whole])
         left = np.array([_xor(words, items) for items in sensitive.antecedent])
         return np.isin(self.keys, _mixed(whole, left))
 
-    def containing(self, sensitive: Sensitive) -> Flags:
+    def containing(self, sensitive: SensitiveRules) -> Flags:
         """Return which of the rules are on a set that contains a sensitive one: they may fall
         with it.
         """
@@ -56,7 +56,9 @@ class Mined:
         return contains[self.rules.whole]
 
 
-def side_effects(before: Mined, after: Mined, sensitive: Sensitive) -> dict[str, float]:
+def side_effects(
+    before: MinedRules, after: MinedRules, sensitive: SensitiveRules
+) -> dict[str, float]:
     """Return misses cost (of all rules, and of those that need not fall) and artifactual
     patterns.
     """

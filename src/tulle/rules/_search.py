@@ -26,7 +26,7 @@ import numpy as np
 
 from tulle._progress import bar
 from tulle._types import Flags, Floats, Ints
-from tulle.rules._classes import Classes
+from tulle.rules._classes import ItemsetClasses
 from tulle.rules._classic import (
     algo1b,
     algo2a,
@@ -40,7 +40,7 @@ from tulle.rules._classic import (
     rra,
     swa,
 )
-from tulle.rules._sensitive import Edits, Sensitive
+from tulle.rules._sensitive import Edits, SensitiveRules
 from tulle.rules.mine import Implications, Itemsets
 from tulle.transactions import Transactions
 
@@ -92,11 +92,11 @@ class Impact:
         chosen = np.empty(0, dtype=np.int64) if precious is None else precious
         self.precious = self.tree.place[chosen]
         self.itemsets = rules.itemsets
-        self.classes: Classes | None = None
+        self.classes: ItemsetClasses | None = None
 
     def expect(self, rows: Ints, items: Ints) -> None:
         """Prepare to compute the costs of these items in these baskets many times."""
-        self.classes = Classes.of(self.baskets, self.itemsets, rows, items)
+        self.classes = ItemsetClasses.of(self.baskets, self.itemsets, rows, items)
 
     def lost(self, kept: Flags, rows: Ints) -> Ints:
         """Return how many of some baskets no longer support each set."""
@@ -242,14 +242,14 @@ _PARCELS = 50
 
 
 @dataclass(eq=False)
-class Candidates:
+class CandidateBaskets:
     """Baskets from which items of sensitive rules may go, as small matrices of booleans.
 
     Matrices over (basket, item) speak of ``rows`` and ``items``, the items of all rules.
     ``antecedents`` is the support of each rule's antecedent in all baskets, as they came.
     """
 
-    sensitive: Sensitive
+    sensitive: SensitiveRules
     rows: Ints
     items: Ints
     cell: Ints  # place of each (basket, item) among the cells, -1 if the basket lacks the item
@@ -258,7 +258,7 @@ class Candidates:
     antecedents: Ints
 
     @classmethod
-    def of(cls, sensitive: Sensitive, most: int = 60_000) -> Candidates:
+    def of(cls, sensitive: SensitiveRules, most: int = 60_000) -> CandidateBaskets:
         """Return all supporting baskets; of very many, the shortest, which take least with them."""
         rows = _supporting(sensitive, most)
         items = np.array(sorted({item for whole in sensitive.whole for item in whole}))
@@ -314,7 +314,7 @@ def holds(left: Flags, members: Flags) -> Flags:
     return np.stack([left[:, wanted].all(axis=1) for wanted in members], axis=1)
 
 
-def cheaper_modes(candidates: Candidates, costs: Floats) -> Flags:
+def cheaper_modes(candidates: CandidateBaskets, costs: Floats) -> Flags:
     """Return, for each rule, whether hiding by confidence costs less than hiding by support."""
     sensitive = candidates.sensitive
     modes = np.zeros(len(sensitive), dtype=bool)
@@ -333,7 +333,12 @@ def cheaper_modes(candidates: Candidates, costs: Floats) -> Flags:
 
 
 def cover(
-    candidates: Candidates, left: Flags, part: Ints, costs: Floats, modes: Flags, needs: Floats
+    candidates: CandidateBaskets,
+    left: Flags,
+    part: Ints,
+    costs: Floats,
+    modes: Flags,
+    needs: Floats,
 ) -> tuple[Ints, Ints]:
     """Return the removals (basket, column) that meet all needs at least cost.
 
@@ -356,7 +361,7 @@ def cover(
 
 
 def _effects(
-    candidates: Candidates, left: Flags, whole: Flags, place: Ints, column: Ints, modes: Flags
+    candidates: CandidateBaskets, left: Flags, whole: Flags, place: Ints, column: Ints, modes: Flags
 ) -> Floats:
     """Compute how far each removal brings each rule; see the head of this file."""
     effect = (whole[place] & candidates.in_rule[:, column].T).astype(np.float64)
@@ -422,7 +427,7 @@ def _program(cost: Floats, effect: Floats, needs: Floats) -> Floats:
     return np.zeros(len(cost)) if found.x is None else np.asarray(found.x)
 
 
-def _supporting(sensitive: Sensitive, most: int) -> Ints:
+def _supporting(sensitive: SensitiveRules, most: int) -> Ints:
     rows = np.unique(np.concatenate(sensitive.rows))
     if len(rows) <= most:
         return rows
@@ -439,7 +444,7 @@ def _supporting(sensitive: Sensitive, most: int) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RemovalPlan:
     """What is left of the candidates' baskets, and what it costs."""
 
     left: Flags  # which items of sensitive rules are left in the candidates' baskets
@@ -453,19 +458,21 @@ class Plan:
         return self.n_lost, -self.n_left
 
 
-class Planner:
+class RemovalPlanner:
     """Makes plans that hide all rules, and counts exactly what they lose."""
 
-    def __init__(self, sensitive: Sensitive, impact: Impact) -> None:
+    def __init__(self, sensitive: SensitiveRules, impact: Impact) -> None:
         self.sensitive = sensitive
         self.impact = impact
-        self.candidates = Candidates.of(sensitive)
+        self.candidates = CandidateBaskets.of(sensitive)
         self.everywhere = np.arange(len(self.candidates.rows))
         impact.expect(self.candidates.rows, self.candidates.items)
         has = self.candidates.has
-        self.untouched = Plan(has, np.zeros_like(impact.support), 0, int(np.count_nonzero(has)))
+        self.untouched = RemovalPlan(
+            has, np.zeros_like(impact.support), 0, int(np.count_nonzero(has))
+        )
 
-    def solved(self, base: Plan, part: Ints, costs: Floats, modes: Flags) -> Plan:
+    def solved(self, base: RemovalPlan, part: Ints, costs: Floats, modes: Flags) -> RemovalPlan:
         """Return the plan that hides all rules by the cheapest removals from a part of the
         baskets.
         """
@@ -474,20 +481,24 @@ class Planner:
         self._repair(left, part, costs)
         return self.measured(left, base)
 
-    def chosen(self, base: Plan, part: Ints, costs: Floats, modes: Flags) -> tuple[Ints, Ints]:
+    def chosen(
+        self, base: RemovalPlan, part: Ints, costs: Floats, modes: Flags
+    ) -> tuple[Ints, Ints]:
         """Return the cheapest removals, as places and columns, that bring all rules down."""
         needs = self._needs(base.left, modes)
         return cover(self.candidates, base.left, part, costs, modes, needs)
 
-    def measured(self, left: Flags, near: Plan) -> Plan:
+    def measured(self, left: Flags, near: RemovalPlan) -> RemovalPlan:
         """Count what is lost, starting from a plan that differs only in some baskets."""
         changed = self.candidates.rows[(left != near.left).any(axis=1)]
         lost = near.lost - self.impact.lost(self.kept(near.left), changed)
         lost += self.impact.lost(self.kept(left), changed)
         n_lost = self.impact.n_lost(self.impact.support - lost)
-        return Plan(left, lost, n_lost, int(np.count_nonzero(left)))
+        return RemovalPlan(left, lost, n_lost, int(np.count_nonzero(left)))
 
-    def costs(self, base: Plan, near: Plan, part: Ints, sharpness: float, dying: str) -> Floats:
+    def costs(
+        self, base: RemovalPlan, near: RemovalPlan, part: Ints, sharpness: float, dying: str
+    ) -> Floats:
         """Compute what each removal from a part of the baskets costs, near another plan."""
         support = self.impact.support
         weight = self.impact.weight(support - base.lost, support - near.lost, sharpness, dying)
@@ -550,19 +561,19 @@ _PATIENCE = 60  # improvements without success
 _WORK = 4e10  # nanoseconds, about, of a whole search: less than a minute
 
 
-def best(sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> Edits:
+def best(sensitive: SensitiveRules, impact: Impact, rng: np.random.Generator) -> Edits:
     """Return edits that hide all rules and lose as few others as the search finds."""
-    search = Search(sensitive, impact, rng)
+    search = RemovalSearch(sensitive, impact, rng)
     starts, rounds = search.plan()
     return search.run(starts, rounds)
 
 
-class Search:
+class RemovalSearch:
     """The search for the removals that lose the fewest rules."""
 
-    def __init__(self, sensitive: Sensitive, impact: Impact, rng: np.random.Generator) -> None:
+    def __init__(self, sensitive: SensitiveRules, impact: Impact, rng: np.random.Generator) -> None:
         self.sensitive = sensitive
-        self.planner = Planner(sensitive, impact)
+        self.planner = RemovalPlanner(sensitive, impact)
         self.candidates = self.planner.candidates
         self.rng = rng
 
@@ -594,7 +605,9 @@ class Search:
             )
         return Edits(self.planner.kept(best.left))
 
-    def _improved(self, plans: list[Plan], rounds: int, advance: Callable[..., None]) -> Plan:
+    def _improved(
+        self, plans: list[RemovalPlan], rounds: int, advance: Callable[..., None]
+    ) -> RemovalPlan:
         """Return the best of some plans, improved until nothing more is found."""
         best = min(plans, key=lambda plan: plan.badness)
         idle = 0
@@ -607,7 +620,7 @@ class Search:
             advance(1, note=f"{best.n_lost} rules lost")
         return best
 
-    def _near(self, sharpness: float) -> Plan:
+    def _near(self, sharpness: float) -> RemovalPlan:
         """Make a plan from scratch: three times at once, each with costs near the one before."""
         everywhere, untouched, found = self.planner.everywhere, self.planner.untouched, []
         reference = untouched
@@ -618,7 +631,7 @@ class Search:
             found.append(reference)
         return min(found, key=lambda plan: plan.badness)
 
-    def _stepwise(self, number: int) -> Plan:
+    def _stepwise(self, number: int) -> RemovalPlan:
         """Make a plan from scratch in steps."""
         everywhere, untouched = self.planner.everywhere, self.planner.untouched
         sharpness = _SHARPNESS[number % len(_SHARPNESS)]
@@ -628,8 +641,14 @@ class Search:
         return self._steps(untouched, everywhere, modes, _STEPS, sharpness, tilt)
 
     def _steps(
-        self, base: Plan, part: Ints, modes: Flags, steps: int, sharpness: float, tilt: Floats
-    ) -> Plan:
+        self,
+        base: RemovalPlan,
+        part: Ints,
+        modes: Flags,
+        steps: int,
+        sharpness: float,
+        tilt: Floats,
+    ) -> RemovalPlan:
         """Choose all removals, make some, and choose the rest again, until all is done."""
         for step in range(steps, 1, -1):
             costs = self.planner.costs(base, base, part, sharpness, "save") * tilt
@@ -641,7 +660,7 @@ class Search:
         costs = self.planner.costs(base, base, part, sharpness, "save") * tilt
         return self.planner.solved(base, part, costs, modes)
 
-    def _classical(self) -> list[Plan]:
+    def _classical(self) -> list[RemovalPlan]:
         """Return the plans of the literature, as far as they touch candidates only."""
         found = []
         for method in _CLASSICAL:
@@ -651,7 +670,7 @@ class Search:
                 found.append(self.planner.measured(left, self.planner.untouched))
         return found
 
-    def _improve(self, best: Plan) -> Plan:
+    def _improve(self, best: RemovalPlan) -> RemovalPlan:
         """Restore the items of a part of the baskets and plan it again."""
         modes = self.planner.by_confidence(best.left)
         tilt = self._tilt(float(self.rng.choice(_TILTS)))

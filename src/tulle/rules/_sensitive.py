@@ -30,7 +30,7 @@ _MOST = Fraction(1, 2)  # no more than half of it
 _STEPS = 1000  # coarse enough for whole numbers of 64 bits, finer than a basket
 
 
-class Limit(NamedTuple):
+class HidingLimit(NamedTuple):
     """Where a rule is hidden, and which share of any of its baskets SWA has to break for it."""
 
     support: int  # hidden below so many baskets,
@@ -77,7 +77,7 @@ class Thresholds:
     disclosure: Any = None
     margins: Mapping[Rule, Margin] = field(default_factory=dict)
 
-    def of(self, rule: Rule, support: int, n_baskets: int) -> Limit:
+    def of(self, rule: Rule, support: int, n_baskets: int) -> HidingLimit:
         """Return the limits of one rule, given its support and the number of baskets.
 
         What the rule says itself comes first, then disclosure, then the common thresholds.
@@ -85,7 +85,7 @@ class Thresholds:
         stays = self.disclosure if rule.disclosure is None else rule.disclosure
         if stays is not None and not rule.has_thresholds:
             psi = exact_share(self.owner, "disclosure", stays)
-            return Limit(support - math.ceil(support * (1 - psi)) + 1, None, 1 - psi)
+            return HidingLimit(support - math.ceil(support * (1 - psi)) + 1, None, 1 - psi)
         least = self.min_support if rule.min_support is None else rule.min_support
         sure = self.min_confidence if rule.min_confidence is None else rule.min_confidence
         if least is None:
@@ -99,23 +99,25 @@ class Thresholds:
         if limit < 1:
             raise DataError("margin=1 leaves no support at all: choose a smaller margin")
         confidence = confidence_if_any(self.owner, sure) * (1 - margin)
-        return Limit(limit, confidence or None, Fraction(max(0, support - limit + 1), support))
+        return HidingLimit(
+            limit, confidence or None, Fraction(max(0, support - limit + 1), support)
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitive:
+class SensitiveRules:
     """Sensitive rules on one set of baskets."""
 
     baskets: Transactions
     rules: tuple[Rule, ...]
     antecedent: tuple[Codes, ...]
     consequent: tuple[Codes, ...]
-    limits: tuple[Limit, ...]
+    limits: tuple[HidingLimit, ...]
 
     @classmethod
     def find(
         cls, baskets: Transactions, rules: Sequence[Rule], thresholds: Thresholds
-    ) -> Sensitive:
+    ) -> SensitiveRules:
         """Look the rules up in the data; unknown items and absent rules are named.
 
         A share is one of the baskets that hold anything: leaving the empty ones out does
@@ -134,9 +136,9 @@ class Sensitive:
     def __len__(self) -> int:
         return len(self.rules)
 
-    def only(self, some: Sequence[int]) -> Sensitive:
+    def only(self, some: Sequence[int]) -> SensitiveRules:
         """Return some of the rules."""
-        return Sensitive(
+        return SensitiveRules(
             self.baskets,
             tuple(self.rules[r] for r in some),
             tuple(self.antecedent[r] for r in some),
@@ -183,7 +185,7 @@ class Sensitive:
         return is_hidden(support, antecedent_support, self.limits[r])
 
 
-def is_hidden(support: int, antecedent: int, limit: Limit) -> bool:
+def is_hidden(support: int, antecedent: int, limit: HidingLimit) -> bool:
     """Return whether a rule is below its support limit or its confidence."""
     sure = limit.confidence
     if support < limit.support:
@@ -306,7 +308,7 @@ class Edits:
 class EditedCounts:
     """Counts sets in baskets of which some cells are gone or were added."""
 
-    def __init__(self, sensitive: Sensitive, edits: Edits) -> None:
+    def __init__(self, sensitive: SensitiveRules, edits: Edits) -> None:
         self.baskets = sensitive.baskets
         self.edits = edits
 
@@ -324,7 +326,7 @@ class EditedCounts:
         more = self.edits.added_rows[self.edits.added_items == item]
         return np.union1d(rows, more) if len(more) else rows
 
-    def visible(self, sensitive: Sensitive, r: int) -> bool:
+    def visible(self, sensitive: SensitiveRules, r: int) -> bool:
         """Return whether a rule can still be mined."""
         support = len(self.rows(sensitive.whole[r]))
         return not sensitive.hidden(r, support, len(self.rows(sensitive.antecedent[r])))

@@ -7,10 +7,9 @@ error is raised before the file gets its name.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from tulle.rules._sensitive import Codes, Thresholds, count_sets, refuse_impossi
 from tulle.rules._window import slide
 from tulle.rules.hider import Pair, Report, checked, failure
 from tulle.rules.rule import Rule, confidence_if_any, support_count
-from tulle.transactions import Transactions, fimi_blocks, write_fimi
+from tulle.transactions import Transactions
 
 WINDOW = 50_000
 _BLOCK = 5_000  # baskets to read at once, at least: small windows are worked on together
@@ -36,29 +35,6 @@ class StreamResult:
     n_transactions_touched: int
     dif: float
     hiding_failure: float | None  # None without thresholds of mining
-
-
-def hide_stream(
-    source: str | os.PathLike[str],
-    file: BinaryIO,
-    rules: Sequence[Rule],
-    thresholds: Thresholds,
-    *,
-    window: int = WINDOW,
-    victim: str = "transaction",
-    random_state: RandomState = None,
-) -> StreamResult:
-    """Write the baskets of a FIMI file of numbers with the rules hidden by SWA.
-
-    The bytes are those that :class:`RuleHider` with the same window and seed would write.
-    """
-    stream = HidingStream(
-        lambda size: fimi_blocks(source, size), rules, thresholds,
-        window=window, victim=victim, random_state=random_state,
-    )  # fmt: skip
-    for released in stream.released():
-        write_fimi(released, file)
-    return stream.result()
 
 
 class HidingStream:

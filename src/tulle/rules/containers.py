@@ -40,7 +40,7 @@ _KINDS = (
 )
 
 
-class Source(NamedTuple):
+class BasketSource(NamedTuple):
     """Baskets, and how to put a release of them into the container that they came in."""
 
     baskets: Transactions
@@ -53,7 +53,7 @@ def as_baskets(data: Any) -> Transactions:
     return open_baskets(data).baskets
 
 
-def open_baskets(data: Any) -> Source:
+def open_baskets(data: Any) -> BasketSource:
     """Return baskets from anything that holds baskets, and the way back."""
     source = _open(data)
     if len(source.baskets) == 0:
@@ -85,11 +85,11 @@ def _mixed(length: int, order: Any) -> Any:
     return np.random.default_rng(order[:16]).random(length)
 
 
-def _open(data: Any) -> Source:
+def _open(data: Any) -> BasketSource:
     if isinstance(data, Transactions):
-        return Source(data, lambda released: released)
+        return BasketSource(data, lambda released: released)
     if isinstance(data, str | os.PathLike):
-        return Source(_read(data), lambda released: released)
+        return BasketSource(_read(data), lambda released: released)
     if hasattr(data, "tocsr") and data.ndim == 2:
         return _open_sparse(data)
     if isinstance(data, np.ndarray) and data.ndim == 2:
@@ -97,7 +97,7 @@ def _open(data: Any) -> Source:
     if _is_pandas(data) and hasattr(data, "sparse"):
         return _open_sparse_frame(data)
     if _is_frame(data):
-        return Source(*open_frame(data), pandas=_is_pandas(data))
+        return BasketSource(*open_frame(data), pandas=_is_pandas(data))
     if isinstance(data, Iterable):
         return _open_lists(data)
     raise DataError(f"baskets must be {_KINDS}. Got {type(data).__name__}.")
@@ -125,7 +125,7 @@ def is_table_name(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def _open_lists(data: Iterable[Any]) -> Source:
+def _open_lists(data: Iterable[Any]) -> BasketSource:
     baskets = list(data)
     found = Transactions.from_lists(baskets)
 
@@ -138,7 +138,7 @@ def _open_lists(data: Iterable[Any]) -> Source:
             filled = [_refilled(old, items) for old, items in zip(baskets, new)]
         return _as_series(filled, data, marked=marked)
 
-    return Source(found, restore)
+    return BasketSource(found, restore)
 
 
 def _kind(basket: Any) -> Callable[[list[Any]], Any]:
@@ -176,7 +176,7 @@ def _marked_lists(released: Transactions) -> list[list[Any]]:
     return [sure + open_ for sure, open_ in zip(released.to_lists(), marks)]
 
 
-def _open_sparse(data: Any) -> Source:
+def _open_sparse(data: Any) -> BasketSource:
     from scipy import sparse
 
     rows = data.tocsr().copy()
@@ -197,10 +197,10 @@ def _open_sparse(data: Any) -> Source:
         return found.asformat(form)
 
     names = np.arange(data.shape[1])
-    return Source(Transactions.from_rows(rows.indptr, rows.indices, names), restore)
+    return BasketSource(Transactions.from_rows(rows.indptr, rows.indices, names), restore)
 
 
-def _open_sparse_frame(data: Any) -> Source:
+def _open_sparse_frame(data: Any) -> BasketSource:
     """Open a pandas frame of sparse columns, without a dense copy of it."""
     try:
         source = _open_sparse(data.sparse.to_coo())
@@ -216,10 +216,10 @@ def _open_sparse_frame(data: Any) -> Source:
         return make(cells.astype(np.uint8), data.index, data.columns).astype(data.dtypes)
 
     baskets = Transactions(source.baskets.indptr, source.baskets.items, names)
-    return Source(baskets, restore, pandas=True)
+    return BasketSource(baskets, restore, pandas=True)
 
 
-def _open_dense(data: Any) -> Source:
+def _open_dense(data: Any) -> BasketSource:
     rows, items = np.nonzero(data)
     _refuse_other_values(data[rows, items])
     baskets = Transactions.from_pairs(rows, items, len(data), np.arange(data.shape[1]))
@@ -231,7 +231,7 @@ def _open_dense(data: Any) -> Source:
             out[released.unknown.row_of, released.unknown.items] = np.nan
         return out
 
-    return Source(baskets, restore)
+    return BasketSource(baskets, restore)
 
 
 def _refuse_other_values(values: Any) -> None:

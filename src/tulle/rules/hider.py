@@ -30,13 +30,13 @@ from tulle.rules._classic import (
     rra,
     swa,
 )
-from tulle.rules._measures import Mined, changed_share, side_effects
+from tulle.rules._measures import MinedRules, changed_share, side_effects
 from tulle.rules._search import Impact, best
 from tulle.rules._sensitive import (
     Codes,
     Edits,
-    Limit,
-    Sensitive,
+    HidingLimit,
+    SensitiveRules,
     Thresholds,
     count_sets,
     drawn_margins,
@@ -63,7 +63,7 @@ Pair = tuple[int, int]  # support of a rule, support of its antecedent
 
 
 def verified(
-    sensitive: Sensitive, released: Transactions, thresholds: Thresholds, method: str
+    sensitive: SensitiveRules, released: Transactions, thresholds: Thresholds, method: str
 ) -> Report:
     """Return the report of each rule; raise an error if any is not hidden in the release.
 
@@ -81,7 +81,7 @@ def checked(
     rules: Sequence[Rule],
     before: Sequence[Pair],
     after: Sequence[Pair],
-    limits: Sequence[Limit],
+    limits: Sequence[HidingLimit],
     n_baskets: int,
     method: str,
 ) -> Report:
@@ -112,7 +112,7 @@ def failure(report: Report, minimum: int, sure: Fraction) -> float:
 
 
 def refuse_contradictions(
-    sensitive: Sensitive, keep: Sequence[Codes], mined: Mined | None, *, adding: bool
+    sensitive: SensitiveRules, keep: Sequence[Codes], mined: MinedRules | None, *, adding: bool
 ) -> None:
     """Explain why a rule cannot be hidden while an itemset that contains it stays frequent.
 
@@ -140,7 +140,7 @@ def refuse_contradictions(
 
 
 def require_kept(
-    released: Transactions, keep: Sequence[Codes], mined: Mined | None, method: str
+    released: Transactions, keep: Sequence[Codes], mined: MinedRules | None, method: str
 ) -> None:
     """Raise an error if an itemset that should stay frequent does not."""
     if not keep or mined is None:
@@ -163,12 +163,14 @@ def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
     return np.array(nodes, dtype=np.int64)
 
 
-def _supports(sensitive: Sensitive, baskets: Transactions) -> list[Pair]:
+def _supports(sensitive: SensitiveRules, baskets: Transactions) -> list[Pair]:
     whole = count_sets(baskets, sensitive.whole)
     return list(zip(whole, count_sets(baskets, sensitive.antecedent)))
 
 
-def _line(rule: str, before: Pair, after: Pair, limit: Limit, n_baskets: int) -> dict[str, Any]:
+def _line(
+    rule: str, before: Pair, after: Pair, limit: HidingLimit, n_baskets: int
+) -> dict[str, Any]:
     return {
         "rule": rule,
         "count_before": before[0],
@@ -189,7 +191,7 @@ def _minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> b
     return bool(count >= minimum and count * sure.denominator >= sure.numerator * antecedent)
 
 
-def _most_support(sensitive: Sensitive, r: int) -> int:
+def _most_support(sensitive: SensitiveRules, r: int) -> int:
     """Return the most baskets that may still support a hidden rule."""
     most = int(sensitive.limit[r]) - 1
     sure = sensitive.confidence[r]
@@ -372,7 +374,7 @@ class RuleHider(BaseEstimator):
         rng = as_generator(self.random_state)
 
         thresholds = self._thresholds(wishes.rules, rng)
-        sensitive = Sensitive.find(baskets, wishes.rules, thresholds)
+        sensitive = SensitiveRules.find(baskets, wishes.rules, thresholds)
         before = self._mined(baskets)
         kept_sets = lookup(baskets, wishes.keep)
         adding = self.additions or self.method == "algo1a"
@@ -431,17 +433,19 @@ class RuleHider(BaseEstimator):
         margins = drawn_margins(name, rules, self.margin, rng)
         return Thresholds(name, self.min_support, self.min_confidence, self.disclosure, margins)
 
-    def _mined(self, baskets: Transactions) -> Mined | None:
+    def _mined(self, baskets: Transactions) -> MinedRules | None:
         if self.min_support is None:
             return None
         name = type(self).__name__
         confidence = confidence_if_any(name, self.min_confidence)
-        return Mined.of(baskets, support_count(name, self.min_support, len(baskets)), confidence)
+        return MinedRules.of(
+            baskets, support_count(name, self.min_support, len(baskets)), confidence
+        )
 
     def _hide(
         self,
-        sensitive: Sensitive,
-        before: Mined | None,
+        sensitive: SensitiveRules,
+        before: MinedRules | None,
         kept_sets: list[tuple[int, ...]],
         rng: np.random.Generator,
     ) -> Edits:
@@ -467,7 +471,9 @@ class RuleHider(BaseEstimator):
             return blocking(sensitive, rng, interval=self.interval)
         return SIMPLE[self.method](sensitive, rng)
 
-    def _measure(self, sensitive: Sensitive, before: Mined | None, released: Transactions) -> None:
+    def _measure(
+        self, sensitive: SensitiveRules, before: MinedRules | None, released: Transactions
+    ) -> None:
         self.dif_ = changed_share(sensitive.baskets, released)
         self.hiding_failure_: float | None = None
         self.misses_cost_: float | None = None
@@ -475,7 +481,7 @@ class RuleHider(BaseEstimator):
         self.artifactual_: float | None = None
         if before is None:
             return
-        after = Mined.of(released, before.minimum, before.confidence)
+        after = MinedRules.of(released, before.minimum, before.confidence)
         effects = side_effects(before, after, sensitive)
         self.hiding_failure_ = failure(self.report_, before.minimum, before.confidence)
         self.misses_cost_ = effects["misses_cost"]

@@ -41,14 +41,14 @@ _BEND = 0.998  # from here on the last group is squeezed
 _SLOPE = (TOP - _BEND) / (1.0 - _BEND)
 
 
-class Scale(NamedTuple):
+class GradeScale(NamedTuple):
     """The secret of one graded column: the limits and the numbers of the groups."""
 
     limits: Floats
     values: Floats
 
 
-def scale(limits: Sequence[float], values: Sequence[int], column: str = "column") -> Scale:
+def scale(limits: Sequence[float], values: Sequence[int], column: str = "column") -> GradeScale:
     """Return checked limits and group numbers."""
     edges = np.asarray(limits, dtype=np.float64)
     numbers = np.asarray(values, dtype=np.float64)
@@ -66,10 +66,10 @@ def scale(limits: Sequence[float], values: Sequence[int], column: str = "column"
         raise ParameterError(
             f"column '{column}': group numbers must be increasing integers within 1,000,000"
         )
-    return Scale(edges, numbers)
+    return GradeScale(edges, numbers)
 
 
-def grade(numbers: Floats, by: Scale) -> Floats:
+def grade(numbers: Floats, by: GradeScale) -> Floats:
     """Compute the codes of numbers inside the limits; NaN stays NaN.
 
     >>> table3 = scale([15, 30, 45, 60, 75, 90], [1, 2, 3, 4, 5])
@@ -89,7 +89,7 @@ def grade(numbers: Floats, by: Scale) -> Floats:
     return np.where(numbers == by.limits[-1], ceiling[-1], codes)
 
 
-def ungrade(codes: Floats, by: Scale) -> Floats:
+def ungrade(codes: Floats, by: GradeScale) -> Floats:
     """Compute the numbers of codes; a code between two groups gives the limit between them.
 
     >>> uneven = scale([0, 10, 100], [3, 7])
@@ -106,7 +106,7 @@ def ungrade(codes: Floats, by: Scale) -> Floats:
     return np.where(codes >= by.values[-1] + TOP, by.limits[-1], numbers)
 
 
-def is_code(codes: Floats, by: Scale) -> NDArray[np.bool_]:
+def is_code(codes: Floats, by: GradeScale) -> NDArray[np.bool_]:
     """Return which numbers lie where :func:`grade` puts its codes (NaN does)."""
     last = len(by.values) - 1
     group = np.clip(np.searchsorted(by.values, codes, side="right") - 1, 0, last)
@@ -116,7 +116,7 @@ def is_code(codes: Floats, by: Scale) -> NDArray[np.bool_]:
     return np.isnan(codes) | ((share >= 0.0) & (share <= room))
 
 
-def cut(code: float, by: Scale) -> tuple[float, bool]:
+def cut(code: float, by: GradeScale) -> tuple[float, bool]:
     """Return where a threshold lies in the original scale, and whether it became strict.
 
     ``code <= t`` means ``x <= number`` (not strict) or ``x < number`` (strict). The second happens
@@ -134,7 +134,9 @@ def cut(code: float, by: Scale) -> tuple[float, bool]:
     return number, bool(between)
 
 
-def equal_scale(low: float, high: float, groups: int, uniforms: Floats, *, whole: bool) -> Scale:
+def equal_scale(
+    low: float, high: float, groups: int, uniforms: Floats, *, whole: bool
+) -> GradeScale:
     """Draw groups of equal width over a range with secret margins; numbers in steps of one.
 
     The codes are a straight line of the numbers, so that every miner finds the same. The margins
@@ -146,15 +148,15 @@ def equal_scale(low: float, high: float, groups: int, uniforms: Floats, *, whole
     first = 1.0 + int(uniforms[2] * groups)
     if not whole:
         numbers = first + np.arange(groups, dtype=np.float64)
-        return Scale(np.linspace(start, end, groups + 1), numbers)
+        return GradeScale(np.linspace(start, end, groups + 1), numbers)
     width = 2.0 ** max(0, round(math.log2((high - low) / groups)))
     start = math.floor(start)
     needed = math.ceil((end + 1 - start) / width)
     places = np.arange(needed + 1, dtype=np.float64)
-    return Scale(start + width * places, first + places[:-1])
+    return GradeScale(start + width * places, first + places[:-1])
 
 
-def uneven_scale(low: float, high: float, groups: int, uniforms: Floats) -> Scale:
+def uneven_scale(low: float, high: float, groups: int, uniforms: Floats) -> GradeScale:
     """Draw groups of secret, unequal width; numbers in secret steps of one to three.
 
     The codes keep the order and nothing else: miners that look at order find the same.
@@ -164,7 +166,7 @@ def uneven_scale(low: float, high: float, groups: int, uniforms: Floats) -> Scal
     edges = start + (end - start) * np.concatenate([[0.0], np.cumsum(widths) / widths.sum()])
     edges[-1] = end
     steps = 1.0 + np.floor(3.0 * uniforms[groups + 2 : 2 * groups + 2])
-    return Scale(edges, np.cumsum(steps))
+    return GradeScale(edges, np.cumsum(steps))
 
 
 def _with_margins(low: float, high: float, uniforms: Floats) -> tuple[float, float]:
@@ -202,7 +204,7 @@ WHOLE = (ValueType.INTEGER, ValueType.DATE, *CLOCKS)  # graded numbers without a
 
 
 @dataclass(frozen=True, repr=False)
-class _Coded:
+class _CodedColumn:
     """What the four have in common."""
 
     way: ClassVar[str]
@@ -229,21 +231,21 @@ class _Coded:
 
 
 @dataclass(frozen=True, repr=False)
-class Plain(_Coded):
+class Plain(_CodedColumn):
     """A column that is released unchanged."""
 
     way = "plain"
 
 
 @dataclass(frozen=True, repr=False)
-class Dropped(_Coded):
+class Dropped(_CodedColumn):
     """A column that is not released."""
 
     way = "dropped"
 
 
 @dataclass(frozen=True, repr=False)
-class Matched(_Coded):
+class Matched(_CodedColumn):
     """The column that says who somebody is, where sites hold other columns of the same people."""
 
     way = "matched"
@@ -254,7 +256,7 @@ class Matched(_Coded):
 
 
 @dataclass(frozen=True, repr=False)
-class Aliased(_Coded):
+class Aliased(_CodedColumn):
     """A column whose values get aliases: keyed, or from a table of agreed categories."""
 
     way = "aliased"
@@ -274,7 +276,7 @@ class Aliased(_Coded):
 
 
 @dataclass(frozen=True, repr=False)
-class Joint(_Coded):
+class Joint(_CodedColumn):
     """A pair of columns that get one alias together."""
 
     way = "joint"
@@ -291,7 +293,7 @@ class Joint(_Coded):
 
 
 @dataclass(frozen=True, repr=False)
-class Graded(_Coded):
+class Graded(_CodedColumn):
     """A column of numbers or dates, coded by graded grouping."""
 
     way = "graded"
@@ -308,7 +310,7 @@ class Graded(_Coded):
         return f"graded, {self.cuts} groups"
 
     @cached_property
-    def scale(self) -> Scale:
+    def scale(self) -> GradeScale:
         """Return limits and group numbers as arrays."""
         return scale(self.limits, self.values, self.name)
 
@@ -492,7 +494,7 @@ _CONTENT = "site vocabulary"
 _EMPTY = {"alias": pl.String, "text": pl.String}
 
 
-class Vocabulary:
+class AliasTables:
     """Aliases and the texts they stand for, one table for each aliased column."""
 
     def __init__(self, columns: Iterable[Coded], key: SecretKey) -> None:

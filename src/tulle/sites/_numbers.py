@@ -27,6 +27,11 @@ DTYPES: dict[ValueType, Any] = {
 _DECIMALS = 12  # decoded numbers are tried with so many decimals, fewest first
 
 
+def is_number(value: Any) -> bool:
+    """Return whether something is a number and not a boolean."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def numbers_of(series: pl.Series, column: Graded) -> Floats:
     """Return the numbers that are graded; NaN where a value is missing."""
     series = _typed(series, column)

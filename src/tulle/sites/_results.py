@@ -17,14 +17,15 @@ from tulle.sites import _numbers as dates
 from tulle.sites._columns import (
     TOKEN,
     Aliased,
+    AliasTables,
     Coded,
     Graded,
     Joint,
     ValueType,
-    Vocabulary,
     cut,
     ungrade,
 )
+from tulle.sites._numbers import is_number
 from tulle.sites._shapes import rebuild
 from tulle.sites.agreement import SiteAgreement
 from tulle.table._frames import to_polars
@@ -152,11 +153,6 @@ def moment_of(column: Graded, number: float) -> dt.date | dt.datetime | dt.time:
     return dates.as_moment(number * column.tick, column.type)
 
 
-def is_number(value: Any) -> bool:
-    """Return whether something is a number and not a boolean."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
 def _end(column: Graded, code: float) -> Any:
     if math.isinf(code) or math.isnan(code):
         return code
@@ -249,7 +245,7 @@ class ResultReader:
     ``inside`` names the column that a result is about, where that is known from around it.
     """
 
-    def __init__(self, agreement: SiteAgreement, words: Vocabulary) -> None:
+    def __init__(self, agreement: SiteAgreement, words: AliasTables) -> None:
         self.unknown: set[str] = set()
         self.rough: dict[str, tuple[float, str]] = {}  # thresholds printed too short, by column
         self._agreed = agreement.names

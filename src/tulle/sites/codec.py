@@ -23,6 +23,7 @@ from tulle.sites._columns import (
     PARTS,
     WHOLE,
     Aliased,
+    AliasTables,
     Coded,
     Dropped,
     Graded,
@@ -30,7 +31,6 @@ from tulle.sites._columns import (
     Matched,
     Plain,
     ValueType,
-    Vocabulary,
     held_columns,
 )
 from tulle.sites._numbers import from_numbers, numbers_of
@@ -108,14 +108,14 @@ def _check_codes(numbers: Floats, codes: Floats, column: Graded) -> None:
         )
 
 
-def encode_keyed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.Series:
+def encode_keyed(series: pl.Series, column: Aliased, words: AliasTables) -> pl.Series:
     """Return keyed aliases, hashed once for each distinct value."""
     distinct, index = _indexed(present(series))
     aliases = words.aliases(column.name, texts_of(distinct, column.type))
     return pl.Series(aliases, dtype=pl.String).gather(index)
 
 
-def encode_listed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.Series:
+def encode_listed(series: pl.Series, column: Aliased, words: AliasTables) -> pl.Series:
     """Return aliases from an agreed list."""
     distinct, index = _indexed(present(series))
     known = dict(zip(*words.table(column.name).select("text", "alias").get_columns()))
@@ -135,7 +135,7 @@ def encode_listed(series: pl.Series, column: Aliased, words: Vocabulary) -> pl.S
 
 
 def encode_split(
-    series: pl.Series, column: Aliased, words: Vocabulary, rng: np.random.Generator
+    series: pl.Series, column: Aliased, words: AliasTables, rng: np.random.Generator
 ) -> pl.Series:
     """Return one of several aliases for each frequent value, drawn for each row.
 
@@ -154,7 +154,7 @@ def encode_split(
     return flat.gather(row.zip_with(index.is_not_null(), pl.Series([None], dtype=pl.UInt32)))
 
 
-def encode_joint(frame: pl.DataFrame, column: Joint, words: Vocabulary) -> pl.Series:
+def encode_joint(frame: pl.DataFrame, column: Joint, words: AliasTables) -> pl.Series:
     """Return one alias for a pair of values; missing only where both are."""
     _, index = _pairs(frame, column)
     texts = distinct_texts(frame, column)
@@ -171,7 +171,7 @@ def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
 
 
 def decode_aliased(
-    series: pl.Series, column: Aliased, words: Vocabulary, dtype: Any
+    series: pl.Series, column: Aliased, words: AliasTables, dtype: Any
 ) -> tuple[pl.Series, int]:
     """Return the values of a column of aliases, and how many cells hold an unknown alias."""
     texts, unknown, index = _texts_of_aliases(series, words.table(column.name))
@@ -181,7 +181,7 @@ def decode_aliased(
 
 
 def decode_foreign(
-    series: pl.Series, words: Vocabulary, pattern: re.Pattern[str] | None
+    series: pl.Series, words: AliasTables, pattern: re.Pattern[str] | None
 ) -> tuple[pl.Series, int]:
     """Decode the aliases in a column of text that the miner added; keep other text."""
     texts, unknown, index = _texts_of_aliases(series, words.everything())
@@ -193,7 +193,7 @@ def decode_foreign(
 
 
 def decode_joint(
-    series: pl.Series, column: Joint, words: Vocabulary, dtypes: list[Any]
+    series: pl.Series, column: Joint, words: AliasTables, dtypes: list[Any]
 ) -> tuple[list[pl.Series], int]:
     """Return the two columns of a column of joint aliases; an unknown alias appears in both."""
     texts, unknown, index = _texts_of_aliases(series, words.table(column.name))
@@ -322,7 +322,7 @@ class SiteCodec:
         self.random_state = random_state
         self.unknown_count_ = 0
         self.rough_: dict[str, tuple[float, str]] = {}
-        self._vocabulary = Vocabulary(agreement.columns, agreement._key)
+        self._vocabulary = AliasTables(agreement.columns, agreement._key)
         self._exit: Exit | None = None
         self._dtypes: dict[str, pl.DataType] = {}
 

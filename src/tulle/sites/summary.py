@@ -19,7 +19,7 @@ from tulle.errors import DataError, nearest_name
 from tulle.sites import _numbers as dates
 from tulle.sites._choices import as_columns
 from tulle.sites._columns import ValueType, refuse_codes
-from tulle.sites._results import is_number
+from tulle.sites._numbers import is_number
 from tulle.sites._texts import refuse_durations
 from tulle.table._frames import to_polars
 from tulle.table.schema import Column, Kind, Role, kind_of

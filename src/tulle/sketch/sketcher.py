@@ -77,7 +77,7 @@ _NO_LIMIT = np.iinfo(np.int32).max
 Limits = npt.NDArray[np.int64]
 
 
-class Pairs(NamedTuple):
+class NeighbourPairs(NamedTuple):
     """For each record i and its neighbours j: variance for one component, and squared bound."""
 
     neighbours: npt.NDArray[np.int32]
@@ -85,7 +85,7 @@ class Pairs(NamedTuple):
     squared_bound: npt.NDArray[np.float64]
 
 
-def pairs_of(matrix: Any, graph: Graph, criterion: str) -> Pairs:
+def pairs_of(matrix: Any, graph: Graph, criterion: str) -> NeighbourPairs:
     """Return the directed pairs of the graph, with all that the condition needs."""
     rows = matrix.astype(np.float64)
     squares = row_squares(rows)
@@ -97,10 +97,10 @@ def pairs_of(matrix: Any, graph: Graph, criterion: str) -> Pairs:
             products = squares[block] * squares[others]
             found = variance_and_bound(some, rows[others], products, criterion)
             variance[block, place], bound[block, place] = found
-    return Pairs(graph.neighbours, variance, bound)
+    return NeighbourPairs(graph.neighbours, variance, bound)
 
 
-def limits_of(pairs: Pairs) -> Limits:
+def limits_of(pairs: NeighbourPairs) -> Limits:
     """Return the largest min(m_i, m_j) that each pair allows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         limits = np.floor(pairs.variance / pairs.squared_bound)
@@ -111,7 +111,7 @@ def limits_of(pairs: Pairs) -> Limits:
     return whole - broken
 
 
-def k_variance_lengths(pairs: Pairs, similarity: Any, most: Limits) -> Limits:
+def k_variance_lengths(pairs: NeighbourPairs, similarity: Any, most: Limits) -> Limits:
     """Return the components of each record, at most ``most[i]``; 0 if it must be suppressed.
 
     ``similarity[i]`` is the cosine of record i and its k-th neighbour: the least similar first.
@@ -150,7 +150,7 @@ def settle(
             lengths[record] = largest
 
 
-def broken_pairs(pairs: Pairs, lengths: Limits) -> int:
+def broken_pairs(pairs: NeighbourPairs, lengths: Limits) -> int:
     """Count the directed pairs of released records that break the condition."""
     common = np.minimum(lengths[:, None], lengths[pairs.neighbours])
     return int(np.sum((common > 0) & (pairs.variance < common * pairs.squared_bound)))

@@ -12,8 +12,8 @@ from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS
 from tulle._commands._baskets import lists_of
 from tulle.rules._blocks import (
-    Candidates,
-    Mined,
+    CandidateItemsets,
+    MinedItemsets,
     count_block,
     mine_block,
     refuse_empty,
@@ -107,7 +107,7 @@ def association_rules(
     return rules_frame(rules, found.names, found.baskets)
 
 
-def _mined(df: DataFrame, items: str, min_support: Share, owner: str) -> Mined:
+def _mined(df: DataFrame, items: str, min_support: Share, owner: str) -> MinedItemsets:
     """Return the frequent itemsets of a table."""
     require_spark()
     rows = df.select(f"`{items}`")
@@ -116,13 +116,13 @@ def _mined(df: DataFrame, items: str, min_support: Share, owner: str) -> Mined:
     share = share_of(owner, min_support, baskets)
 
     def look(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
-        found = Candidates()
+        found = CandidateItemsets()
         for frame in frames:
             if frame.height:
                 found.add(mine_block(lists_of(frame), share))
         yield answer((versions(), found))
 
-    whole = Candidates()
+    whole = CandidateItemsets()
     for of_worker, found in answers(over_rows(rows, look)):
         refuse_other_versions([of_worker])
         whole.add(found)

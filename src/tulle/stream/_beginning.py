@@ -22,7 +22,7 @@ from tulle.condense._people import count_people, person_column, too_few_people
 from tulle.errors import PrivacyError
 from tulle.stream._admission import Checked
 from tulle.stream._batches import Aside, Batch, fix_scales
-from tulle.stream._fitted import Fitted, Intake
+from tulle.stream._fitted import BatchFormat, Fitted
 from tulle.stream._newcomers import Newcomers, with_growing_domains
 from tulle.stream._people import PersonHash
 from tulle.stream._state import check_reach
@@ -37,7 +37,7 @@ _GROUPING = 0  # what a derived generator is for
 
 
 @dataclass(repr=False)
-class Beginning(Intake):
+class Beginning(BatchFormat):
     """What the first batch of a stream fixes, and the records until there are enough of them."""
 
     strict: bool

@@ -8,13 +8,13 @@ import numpy as np
 
 from tulle._jit import inlined, int64, kernel, part
 from tulle.stream._groups import GroupArrays
-from tulle.stream._tree import LEAVES, SEATS, Tree
+from tulle.stream._tree import LEAVES, SEATS, BoxTree
 
 RETIGHTEN = 32
 
 
 @inlined
-def move(tree: Tree, groups: GroupArrays, group: int) -> None:
+def move(tree: BoxTree, groups: GroupArrays, group: int) -> None:
     """Update the index with a group's new mean and size."""
     leaf, lane = divmod(tree.home[group], SEATS)
     _write(tree, groups, group, leaf, lane)
@@ -26,14 +26,14 @@ def move(tree: Tree, groups: GroupArrays, group: int) -> None:
 
 
 @inlined
-def _write(tree: Tree, groups: GroupArrays, group: int, leaf: int, lane: int) -> None:
+def _write(tree: BoxTree, groups: GroupArrays, group: int, leaf: int, lane: int) -> None:
     tree.sizes[leaf, lane] = groups.people[group]
     for k in range(groups.means.shape[1]):
         tree.points[leaf, k, lane] = np.float32(groups.means[group, k] - tree.origin[k])
 
 
 @inlined
-def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
+def insert(tree: BoxTree, groups: GroupArrays, group: int, sibling: int) -> int:
     """Give a new group a lane in its sibling's leaf; return the leaf if it is now full, else -1.
 
     Both are still to be moved. But the lane is filled at once: the boxes may be tightened before.
@@ -48,7 +48,7 @@ def insert(tree: Tree, groups: GroupArrays, group: int, sibling: int) -> int:
 
 
 @kernel
-def halve(tree: Tree, leaf: int, order: Any) -> None:
+def halve(tree: BoxTree, leaf: int, order: Any) -> None:
     """Move the second half of a full leaf's lanes, in this order, into a new leaf.
 
     Their parent has a free slot.
@@ -76,7 +76,7 @@ def halve(tree: Tree, leaf: int, order: Any) -> None:
 
 
 @inlined
-def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
+def _carry(tree: BoxTree, leaf: int, lane: int, target: int, place: int) -> None:
     """Move a group to another lane."""
     for k in range(len(tree.origin)):
         tree.points[target, k, place] = tree.points[leaf, k, lane]
@@ -87,7 +87,7 @@ def _carry(tree: Tree, leaf: int, lane: int, target: int, place: int) -> None:
 
 
 @inlined
-def _widen(tree: Tree, leaf: int, lane: int) -> None:
+def _widen(tree: BoxTree, leaf: int, lane: int) -> None:
     """Widen the boxes above a lane to hold it, going up until nothing changes."""
     node, slot = tree.leaf_parent[leaf, 0], tree.leaf_parent[leaf, 1]
     changed = True
@@ -108,7 +108,7 @@ def _widen(tree: Tree, leaf: int, lane: int) -> None:
 
 
 @part
-def _tighten(tree: Tree, leaf: int) -> None:
+def _tighten(tree: BoxTree, leaf: int) -> None:
     """Shrink the boxes above a leaf to what they hold."""
     tree.touched[leaf] = 0
     node, slot = int64(tree.leaf_parent[leaf, 0]), tree.leaf_parent[leaf, 1]
@@ -122,7 +122,7 @@ def _tighten(tree: Tree, leaf: int) -> None:
 
 
 @inlined
-def _enclose(tree: Tree, node: int, slot: int, inside: Any, row: int, used: int) -> None:
+def _enclose(tree: BoxTree, node: int, slot: int, inside: Any, row: int, used: int) -> None:
     """Fit one box to the first ``used`` columns of a leaf or of a node."""
     lows, highs, sizes, ages = inside
     for k in range(len(tree.origin)):

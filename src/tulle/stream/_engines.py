@@ -1,7 +1,7 @@
 """Two ways to run the same steps: NumPy for small streams, compiled with an index for large ones.
 
-Both work on the same :class:`Groups` and give the same bits, so a stream may change from one to
-the other at any record.
+Both work on the same :class:`StreamGroups` and give the same bits, so a stream may change from
+one to the other at any record.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ import numpy as np
 
 from tulle._moments import GroupMoments
 from tulle._types import Floats, Ints
-from tulle.stream._groups import GroupArrays, Groups, triangle, unpack
+from tulle.stream._groups import (
+    CONVERGED,
+    SQUARINGS,
+    GroupArrays,
+    StreamGroups,
+    triangle,
+    unpack,
+)
 
 # One step of the stream at a time, in NumPy: find the group, add the record, split the group.
 # Small streams run on these functions and never wait for a compiler; the kernels do the same
@@ -25,11 +32,9 @@ from tulle.stream._groups import GroupArrays, Groups, triangle, unpack
 # equal distances, to no one's gain.
 
 COINCIDENT = 1e-8
-SQUARINGS = 32  # enough for eigenvalues that differ by a billionth
-CONVERGED = 1.0 - 1e-8  # the other eigenvalues are below 1e-8 now, 1e-16 after this squaring
 
 
-def nearest(groups: Groups, record: Floats, need: int) -> int:
+def nearest(groups: StreamGroups, record: Floats, need: int) -> int:
     """Return the closest group of at least ``need`` people, or -1."""
     used = groups.view()
     admissible = np.flatnonzero(used.people >= need)
@@ -44,7 +49,7 @@ def nearest(groups: Groups, record: Floats, need: int) -> int:
     return int(admissible[np.argmin(distances)])
 
 
-def add(groups: Groups, group: int, record: Floats, level: int, each: int) -> None:
+def add(groups: StreamGroups, group: int, record: Floats, level: int, each: int) -> None:
     """Update a group's statistics with one record (Welford), which is ``each`` people."""
     arrays = groups.arrays
     arrays.counts[group] += 1
@@ -68,7 +73,7 @@ def splits(arrays: GroupArrays, group: int, strict: bool) -> bool:
     return due and (not strict or people // 2 >= int(arrays.levels[group]))
 
 
-def split(groups: Groups, group: int) -> int:
+def split(groups: StreamGroups, group: int) -> int:
     """Halve a group along its longest axis, as if it were uniform there; return the new group.
 
     With fractions f and 1 - f, the parts are uniform on neighbouring intervals of length f a and
@@ -173,7 +178,7 @@ class Engine(Protocol):
 class PlainEngine:
     """A linear search in NumPy: quick to start, slow with many groups."""
 
-    def __init__(self, groups: Groups, *, strict: bool, each: int = 1) -> None:
+    def __init__(self, groups: StreamGroups, *, strict: bool, each: int = 1) -> None:
         self.groups = groups
         self.strict = strict
         self.each = each
@@ -205,7 +210,7 @@ class PlainEngine:
 class TreeEngine:
     """The kernels with their index."""
 
-    def __init__(self, groups: Groups, *, strict: bool, each: int = 1) -> None:
+    def __init__(self, groups: StreamGroups, *, strict: bool, each: int = 1) -> None:
         from tulle.stream import _index as tree
         from tulle.stream import _kernels
 

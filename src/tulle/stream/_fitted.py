@@ -13,7 +13,7 @@ from tulle.condense._classes import LabelSchema
 from tulle.errors import DataError
 from tulle.stream._batches import Aside, Batch
 from tulle.stream._newcomers import Growth, Newcomers
-from tulle.stream._people import People, PersonHash
+from tulle.stream._people import GroupMembers, PersonHash
 from tulle.stream._ranges import Range, united_ranges
 from tulle.stream._state import StreamState
 from tulle.table._codecs import Affine
@@ -22,7 +22,7 @@ from tulle.table._frames import Border
 
 
 @dataclass(repr=False)
-class Intake:
+class BatchFormat:
     """How batches of a stream are read, as the first one fixed it."""
 
     names: list[str]  # of the columns, a condensed target last
@@ -34,7 +34,7 @@ class Intake:
 
 
 @dataclass(repr=False)
-class Fitted(Intake):
+class Fitted(BatchFormat):
     """A stream as it is between two batches: what saving, loading and merging carry along.
 
     It exists once there are enough initial records. Parameters are not part of it.
@@ -82,7 +82,7 @@ class Fitted(Intake):
     def state_of(self, label: Any) -> StreamState:
         """Return the groups of a class, which may be a new one."""
         if label not in self.states:
-            people = None if self.persons is None else People()
+            people = None if self.persons is None else GroupMembers()
             self.states[label] = StreamState(len(self.location), strict=self.strict, people=people)
         return self.states[label]
 

@@ -17,6 +17,9 @@ from tulle._types import Floats, Ints
 from tulle.table._codecs import Affine
 
 UNPUBLISHED = -1
+# A covariance is squared so often to find its longest axis, or until this much of it lies there.
+SQUARINGS = 32  # enough for eigenvalues that differ by a billionth
+CONVERGED = 1.0 - 1e-8  # the other eigenvalues are below 1e-8 now, 1e-16 after this squaring
 _LINE = 8  # whole numbers in a line of the cache
 
 
@@ -32,7 +35,7 @@ class GroupArrays(NamedTuple):
     families: Ints  # (capacity,), the published group a group descends from
 
 
-class Groups:
+class StreamGroups:
     """A list of groups that grows by doubling; all statistics in standardised units."""
 
     def __init__(self, dimensions: int, capacity: int = 64) -> None:
@@ -73,15 +76,15 @@ class Groups:
         self.arrays.families[first:last] = UNPUBLISHED
         self.size = last
 
-    def taken(self, rows: Ints) -> Groups:
+    def taken(self, rows: Ints) -> StreamGroups:
         """Return a copy of some groups, of the same families."""
-        other = Groups(self.dimensions, capacity=max(1, len(rows)))
+        other = StreamGroups(self.dimensions, capacity=max(1, len(rows)))
         other.size = len(rows)
         for new, old in zip(other.arrays, self.arrays, strict=True):
             new[: len(rows)] = old[rows]
         return other
 
-    def extend(self, other: Groups) -> None:
+    def extend(self, other: StreamGroups) -> None:
         """Add groups of another list, with the families that it names."""
         first, last = self.size, self.size + len(other)
         self.reserve(last)
@@ -89,10 +92,10 @@ class Groups:
             mine[first:last] = theirs
         self.size = last
 
-    def moved(self, way: Affine) -> Groups:
+    def moved(self, way: Affine) -> StreamGroups:
         """Return the same groups in other dimensions, of the same families."""
         moments = way.moved(self.moments())
-        other = Groups(len(way.shift), capacity=max(64, self.size))
+        other = StreamGroups(len(way.shift), capacity=max(64, self.size))
         other.append(moments)
         other.view().families[:] = self.view().families
         return other

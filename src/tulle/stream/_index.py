@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle.stream._boxes import halve
-from tulle.stream._groups import Groups
+from tulle.stream._groups import StreamGroups
 from tulle.stream._packing import halve_all
-from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, SEATS, TOGETHER, Scratch, Tree
+from tulle.stream._tree import LANES, LEAVES, NODES, PACKED, ROOT, SEATS, TOGETHER, BoxTree, Scratch
 
 LEAF_FILL = 48  # of 64 lanes at most: a new leaf has room to grow
 NODE_FILL = 28  # of 32 leaves at most, likewise
@@ -24,7 +24,7 @@ Numbers = NDArray[np.int64]
 Singles = NDArray[np.float32]
 
 
-def build(groups: Groups) -> Tree:
+def build(groups: StreamGroups) -> BoxTree:
     """Build a packed tree over all groups, with as much room as their arrays have.
 
     When these are full, or many leaves were split, it is time to repack the groups: a new one
@@ -70,7 +70,7 @@ def scratch(dimensions: int) -> Scratch:
     )
 
 
-def split_leaf(tree: Tree, leaf: int) -> bool:
+def split_leaf(tree: BoxTree, leaf: int) -> bool:
     """Move half of a full leaf into a new one; return False if the tree must be repacked."""
     worn = tree.marks[LEAVES] > WORN * tree.marks[PACKED] + LANES
     if worn or tree.marks[LEAVES] == len(tree.used) or tree.marks[NODES] + DEEPEST > len(tree.fill):
@@ -91,7 +91,9 @@ def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
     return order, edges
 
 
-def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edges: Numbers) -> None:
+def _fill_leaves(
+    tree: BoxTree, points: Singles, ids: Numbers, sizes: Numbers, edges: Numbers
+) -> None:
     """Put ordered points into leaves, from one edge to the next."""
     used = np.diff(edges)
     leaf = np.repeat(np.arange(len(used)), used)
@@ -105,7 +107,7 @@ def _fill_leaves(tree: Tree, points: Singles, ids: Numbers, sizes: Numbers, edge
 
 
 def _stack_nodes(
-    tree: Tree, low: Singles, high: Singles, largest: Numbers, oldest: Numbers, fill: int
+    tree: BoxTree, low: Singles, high: Singles, largest: Numbers, oldest: Numbers, fill: int
 ) -> None:
     """Build level upon level of nodes over the boxes of all leaves, up to the root.
 
@@ -136,7 +138,7 @@ def _stack_nodes(
         fill = min(len(nodes), LANES)
 
 
-def _make_room(tree: Tree, node: int) -> None:
+def _make_room(tree: BoxTree, node: int) -> None:
     """Split the full nodes from above down to ``node``, so that it has a free slot."""
     while tree.fill[node] == LANES:
         top = node
@@ -145,7 +147,7 @@ def _make_room(tree: Tree, node: int) -> None:
         _split_node(tree, top)
 
 
-def _split_node(tree: Tree, node: int) -> None:
+def _split_node(tree: BoxTree, node: int) -> None:
     """Move some of a full node's children into a new sibling node."""
     if tree.node_parent[node, 0] < 0:
         tree.marks[ROOT] = _add_node(tree)
@@ -180,7 +182,7 @@ def _parted(low: Singles, high: Singles) -> tuple[Numbers, Numbers]:
     return order[: cuts[place], axis], order[cuts[place] :, axis]
 
 
-def _hang(tree: Tree, node: int, columns: list[NDArray[np.generic]]) -> None:
+def _hang(tree: BoxTree, node: int, columns: list[NDArray[np.generic]]) -> None:
     """Give a node exactly these children."""
     low, high, largest, oldest, children = columns
     fill = len(children)
@@ -194,13 +196,13 @@ def _hang(tree: Tree, node: int, columns: list[NDArray[np.generic]]) -> None:
         parents[~child if child < 0 else child] = node, slot
 
 
-def _add_node(tree: Tree) -> int:
+def _add_node(tree: BoxTree) -> int:
     node = int(tree.marks[NODES])
     tree.marks[NODES] += 1
     return node
 
 
-def _adopt(tree: Tree, above: int, node: int) -> None:
+def _adopt(tree: BoxTree, above: int, node: int) -> None:
     """Attach a node to another, in its next free slot."""
     slot = tree.fill[above]
     tree.fill[above] += 1
@@ -209,7 +211,7 @@ def _adopt(tree: Tree, above: int, node: int) -> None:
     _fit(tree, node)
 
 
-def _fit(tree: Tree, node: int) -> None:
+def _fit(tree: BoxTree, node: int) -> None:
     """Fit the box of a node in the slot of its parent."""
     above, slot = tree.node_parent[node]
     fill = tree.fill[node]
@@ -223,11 +225,11 @@ def _padded(dimensions: int) -> int:
     return -(-dimensions // TOGETHER) * TOGETHER
 
 
-def _empty(origin: NDArray[np.float64], capacity: int) -> Tree:
+def _empty(origin: NDArray[np.float64], capacity: int) -> BoxTree:
     wide = _padded(len(origin))
     leaves = 8 + capacity // 16  # a leaf in use holds 24 means or more, but for the first
     nodes = 2 * DEEPEST + leaves // 8
-    return Tree(
+    return BoxTree(
         np.zeros(4, dtype=np.int64),
         origin,
         np.zeros(capacity, dtype=np.int32),

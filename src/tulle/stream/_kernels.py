@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tulle._jit import borrowing, inlined, part
+from tulle._jit import borrowed, inlined, kernel, part
 from tulle.stream._boxes import insert, move
-from tulle.stream._engines import CONVERGED, SQUARINGS
-from tulle.stream._groups import GroupArrays
-from tulle.stream._tree import Scratch, Tree, search
+from tulle.stream._groups import CONVERGED, SQUARINGS, GroupArrays
+from tulle.stream._tree import BoxTree, Scratch, search
 
 DONE, FULL, WAIT, WAKE, CROWDED = 0, 1, 2, 3, 4  # why `absorb` came back
 
 
-@borrowing
+@kernel
 def absorb(
     groups: GroupArrays,
-    tree: Tree,
+    tree: BoxTree,
     work: Scratch,
     records: Any,
     levels: Any,
@@ -36,6 +35,7 @@ def absorb(
     WAKE = this group has reached ``wake`` people, which a waiting record needs, and is not
     settled yet; CROWDED = this leaf of the index is full and must be split.
     """
+    groups, tree, work, records, levels = borrowed((groups, tree, work, records, levels))
     row = start
     group = unsettled
     while True:

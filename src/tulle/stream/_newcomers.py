@@ -18,7 +18,7 @@ import polars as pl
 from tulle._types import Flags, Floats
 from tulle.errors import ParameterError
 from tulle.stream._batches import Sealed
-from tulle.stream._groups import Groups
+from tulle.stream._groups import StreamGroups
 from tulle.table._categories import CategoryCodec
 from tulle.table._codecs import Affine
 from tulle.table._encoder import TableEncoder
@@ -193,7 +193,7 @@ class Newcomers(Sealed):
 
 
 def hide_few(
-    frame: pl.DataFrame, encoder: TableEncoder, shown: Sequence[Groups], location: Floats
+    frame: pl.DataFrame, encoder: TableEncoder, shown: Sequence[StreamGroups], location: Floats
 ) -> pl.DataFrame:
     """Replace categories that came late where too few of those who hold them are shown yet."""
     for codec in encoder.codecs.values():
@@ -218,7 +218,9 @@ def hide_few(
     return frame
 
 
-def _is_few(shown: Sequence[Groups], place: int, encoder: TableEncoder, location: Floats) -> bool:
+def _is_few(
+    shown: Sequence[StreamGroups], place: int, encoder: TableEncoder, location: Floats
+) -> bool:
     people, level = 0.0, 0
     for groups in shown:
         view = groups.view()

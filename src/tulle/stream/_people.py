@@ -96,7 +96,7 @@ class PersonHash(Sealed):
         return int.from_bytes(digest.digest(), "little", signed=True)
 
 
-class People(Sealed):
+class GroupMembers(Sealed):
     """Who is in which line of groups, and who has joined what was shown since."""
 
     PARTS = ("lines", "members", "newcomers")
@@ -110,7 +110,7 @@ class People(Sealed):
         return len(self.lines)
 
     def __repr__(self) -> str:
-        return f"People({len(self)} groups hidden)"
+        return f"GroupMembers({len(self)} groups hidden)"
 
     def start(self, groups: Ints, words: Ints) -> Ints:
         """Add new groups of records; return how many people each of them holds."""
@@ -152,7 +152,7 @@ class People(Sealed):
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any]) -> People:
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> GroupMembers:
         """Restore what :meth:`to_arrays` returned."""
         people = cls()
         people.lines = arrays["lines"].tolist()

@@ -20,7 +20,7 @@ import polars as pl
 from tulle._moments import GroupMoments
 from tulle._types import Floats, Ints
 from tulle.condense._synthesis import synthesize
-from tulle.stream._groups import Groups
+from tulle.stream._groups import StreamGroups
 from tulle.stream._snapshots import Arrivals, Means
 from tulle.table._codecs import Codec
 from tulle.table._drawing import allot, mean_present
@@ -131,7 +131,7 @@ def _rounded_up(value: float, codec: NumberCodec) -> float:
 def draw(
     encoder: TableEncoder,
     location: Floats,
-    shown: list[Groups],
+    shown: list[StreamGroups],
     rng: np.random.Generator,
     *,
     distribution: str,

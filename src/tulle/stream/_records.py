@@ -16,7 +16,7 @@ from tulle.io._csv import CsvReader, Fields
 from tulle.io._formats import Format, readable_as
 from tulle.io._headers import separator_of
 from tulle.io._json_lines import JsonGuess, JsonReader, parse_json
-from tulle.io._text import WRONG_QUOTES, Encoding, Reasons, Records
+from tulle.io._text import WRONG_QUOTES, Encoding, Reasons, TypedRecords
 from tulle.io._text_types import TextType, declared_type, restored_type, saved_type
 from tulle.table._series import refuse_patterns
 from tulle.table.schema import Column, Kind
@@ -95,7 +95,9 @@ class RecordReader:
         if self.kind == "csv":
             CsvReader(self.source, self.header.decode("latin-1").encode(), None)
 
-    def begin(self, texts: Texts, faults: Mapping[int, str], columns: Sequence[Column]) -> Records:
+    def begin(
+        self, texts: Texts, faults: Mapping[int, str], columns: Sequence[Column]
+    ) -> TypedRecords:
         """Settle what later texts must match, and return the initial records.
 
         Types are what a policy says, or else what all initial values are.
@@ -150,7 +152,7 @@ class RecordReader:
 
     # -- all records ---------------------------------------------------------------------------
 
-    def records(self, texts: Texts, faults: Mapping[int, str] | None = None) -> Records:
+    def records(self, texts: Texts, faults: Mapping[int, str] | None = None) -> TypedRecords:
         """Return the records of texts; blank ones are neither records nor refused.
 
         ``faults`` are the reasons for texts that are missing.
@@ -158,7 +160,7 @@ class RecordReader:
         texts, refused = self._recoded(texts)
         return self._read(texts, dict(faults or {}) | refused)
 
-    def _read(self, texts: Texts, faults: Reasons) -> Records:
+    def _read(self, texts: Texts, faults: Reasons) -> TypedRecords:
         if self._csv is not None:
             fields, places, refused = self._fields(texts)
             found = self._csv.read(fields, self.types)

@@ -35,9 +35,9 @@ from tulle.errors import DataError, KeyMaterialError
 from tulle.keys import SecretKey
 from tulle.stream._batches import Aside, Batch
 from tulle.stream._fitted import Fitted
-from tulle.stream._groups import UNPUBLISHED, GroupArrays, Groups
+from tulle.stream._groups import UNPUBLISHED, GroupArrays, StreamGroups
 from tulle.stream._newcomers import Newcomer, Newcomers
-from tulle.stream._people import People, PersonHash
+from tulle.stream._people import GroupMembers, PersonHash
 from tulle.stream._ranges import Range, confined, draw, seen_ranges
 from tulle.stream._snapshots import Published
 from tulle.stream._state import History, StreamState, check_reach
@@ -321,15 +321,15 @@ def _history(entries: Entries, wide: int) -> History:
     return history
 
 
-def _put(arrays: Arrays, prefix: str, groups: Groups) -> None:
+def _put(arrays: Arrays, prefix: str, groups: StreamGroups) -> None:
     for name, array in groups.view()._asdict().items():
         arrays[f"{prefix}.{name}"] = array
 
 
-def _get(arrays: Arrays, prefix: str, wide: int, *, least: int = 1) -> Groups:
+def _get(arrays: Arrays, prefix: str, wide: int, *, least: int = 1) -> StreamGroups:
     saved = GroupArrays._make(arrays[f"{prefix}.{name}"] for name in GroupArrays._fields)
     size = len(saved.counts)
-    groups = Groups(wide, capacity=max(64, size))
+    groups = StreamGroups(wide, capacity=max(64, size))
     groups.size = size
     for target, array in zip(groups.view(), saved, strict=True):
         _require(array.dtype == target.dtype and array.shape == target.shape)
@@ -432,10 +432,12 @@ def _with_people(
     """Return the fitted state with its people, and give each waiting record its person."""
     _require(isinstance(entries["column"], str) and entries["number"] in (None, True, False))
     for place, (state, waiters) in enumerate(zip(fitted.states.values(), waiting)):
-        parts = {name: arrays[f"{place}.people.{name}"] for name in (*People.PARTS, "waiting")}
+        parts = {
+            name: arrays[f"{place}.people.{name}"] for name in (*GroupMembers.PARTS, "waiting")
+        }
         _require(all(array.dtype == np.int64 for array in parts.values()))
         _require(len(parts["lines"]) == len(state.groups) and len(parts["waiting"]) == len(waiters))
-        state.count_people(People.from_arrays(parts))
+        state.count_people(GroupMembers.from_arrays(parts))
         for waiter, word in zip(waiters, parts["waiting"].tolist()):
             waiter["person"] = word
     return replace(fitted, persons=PersonHash.from_parts(entries, arrays))

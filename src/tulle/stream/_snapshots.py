@@ -20,8 +20,8 @@ from tulle._types import Floats, Ints
 from tulle.condense._synthesis import count_degenerate
 from tulle.errors import PrivacyError
 from tulle.stream._engines import Engine
-from tulle.stream._groups import UNPUBLISHED, GroupArrays, Groups
-from tulle.stream._people import People
+from tulle.stream._groups import UNPUBLISHED, GroupArrays, StreamGroups
+from tulle.stream._people import GroupMembers
 from tulle.table._codecs import Affine
 
 # What the snapshots of a stream have shown.
@@ -31,17 +31,17 @@ from tulle.table._codecs import Affine
 class Published:
     """Groups that were shown, and behind each of them the groups of the stream, added up then.
 
-    Both hold the same records in all, but divide them differently: see ``families.py``. The family
-    of a group shown is that group of the snapshot before from which it comes.
+    Both hold the same records in all, but divide them differently. The family of a group shown is
+    that group of the snapshot before from which it comes.
     """
 
-    shown: Groups
-    behind: Groups
+    shown: StreamGroups
+    behind: StreamGroups
 
     @classmethod
     def nothing(cls, dimensions: int) -> Published:
         """Return the state before the first snapshot."""
-        return cls(Groups(dimensions), Groups(dimensions))
+        return cls(StreamGroups(dimensions), StreamGroups(dimensions))
 
     def __len__(self) -> int:
         return len(self.shown)
@@ -85,10 +85,10 @@ class Renewed:
 
 
 def renew(
-    groups: Groups,
+    groups: StreamGroups,
     ripe: Published,
     owners: Ints,
-    engine_of: Callable[[Groups], Engine],
+    engine_of: Callable[[StreamGroups], Engine],
     joined: Ints | None = None,
 ) -> Renewed:
     """Show families again; ``owners`` holds the family number of each stream group, or -1.
@@ -101,7 +101,7 @@ def renew(
     number = np.arange(len(ripe))
     newcomers = moments.merged(owners).without(ripe.behind.moments())
     sums = ripe.shown.moments().stacked(newcomers).merged(np.concatenate([number, number]))
-    shown = Groups(groups.dimensions, capacity=max(1, len(rows)))
+    shown = StreamGroups(groups.dimensions, capacity=max(1, len(rows)))
     # everybody counts once in the groups of a family, and all of them are in what is shown
     counted = np.bincount(owners, live.view().people, len(ripe)).astype(np.int64)
     shown.append(sums, None if joined is None else np.maximum(counted, joined))
@@ -113,7 +113,7 @@ def renew(
     return Renewed(newcomers, people, published, rows, places)
 
 
-def _split_all(groups: Groups, engine: Engine) -> None:
+def _split_all(groups: StreamGroups, engine: Engine) -> None:
     """Split groups, and the groups that split off them, until none is due."""
     group = 0
     while group < len(groups):
@@ -123,7 +123,7 @@ def _split_all(groups: Groups, engine: Engine) -> None:
             group += 1
 
 
-def _nearest(live: Groups, owners: Ints, shown: Groups) -> Ints:
+def _nearest(live: StreamGroups, owners: Ints, shown: StreamGroups) -> Ints:
     """Return, for each group of the stream, the nearest group of its family that is shown."""
     families = shown.view().families
     order = np.argsort(families, kind="stable")
@@ -159,14 +159,14 @@ def _nearest_of_many(points: Floats, means: Floats) -> Ints:
     return np.asarray(KDTree(means).query(points)[1], dtype=np.int64)
 
 
-def _behind(moments: GroupMoments, places: Ints, number: int) -> Groups:
+def _behind(moments: GroupMoments, places: Ints, number: int) -> StreamGroups:
     """Add up the groups of the stream behind each group shown; there may be none."""
     present, owners = np.unique(places, return_inverse=True)
     dimensions = moments.means.shape[1]
-    sums = Groups(dimensions, capacity=max(1, len(present)))
+    sums = StreamGroups(dimensions, capacity=max(1, len(present)))
     if len(present):
         sums.append(moments.merged(owners))
-    behind = Groups(dimensions, capacity=max(1, number))
+    behind = StreamGroups(dimensions, capacity=max(1, number))
     behind.size = number
     for target, part in zip(behind.arrays, sums.view(), strict=True):
         target[present] = part
@@ -205,7 +205,7 @@ class Arrivals(NamedTuple):
         return Arrivals(newcomers, groups, self.families)
 
 
-def arrivals(renewed: Renewed, first: Groups, *, alone: bool) -> Arrivals:
+def arrivals(renewed: Renewed, first: StreamGroups, *, alone: bool) -> Arrivals:
     """Return whom a snapshot shows: families with their groups, groups never shown as one more.
 
     ``alone``: each record is a person of its own; else somebody may be in several groups.
@@ -223,7 +223,7 @@ def arrivals(renewed: Renewed, first: Groups, *, alone: bool) -> Arrivals:
     return Arrivals(_stacked(parts), _stacked(groups), families)
 
 
-def _means(groups: Groups) -> Means:
+def _means(groups: StreamGroups) -> Means:
     used = groups.view()
     return Means(used.means, used.counts, used.levels, used.people)
 
@@ -260,10 +260,10 @@ class Change(NamedTuple):
 
 
 def publish(
-    groups: Groups,
+    groups: StreamGroups,
     published: Published | None,
-    engine_of: Callable[[Groups], Engine],
-    people: People | None = None,
+    engine_of: Callable[[StreamGroups], Engine],
+    people: GroupMembers | None = None,
 ) -> tuple[Published, Arrivals, Change]:
     """Return what the next snapshot shows; ``groups`` remember the shown group each belongs to."""
     used = groups.view()
@@ -319,7 +319,7 @@ def _numbered(chosen: np.ndarray) -> Ints:
     return numbers
 
 
-def _change(renewed: Renewed, held_back: Ints, fresh: int, shown: Groups) -> Change:
+def _change(renewed: Renewed, held_back: Ints, fresh: int, shown: StreamGroups) -> Change:
     joined, used = renewed.people, shown.view()
     return Change(
         changed=len(joined),

@@ -19,8 +19,8 @@ from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
 from tulle.stream._batches import Waiting
 from tulle.stream._engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
-from tulle.stream._groups import Groups
-from tulle.stream._people import People
+from tulle.stream._groups import StreamGroups
+from tulle.stream._people import GroupMembers
 from tulle.stream._snapshots import Arrivals, Change, Published, publish
 from tulle.table._codecs import Affine, Problem, refuse
 
@@ -116,11 +116,11 @@ class StreamState:
     """Groups, waiting records and history of one stream (or of one class of it)."""
 
     def __init__(
-        self, dimensions: int, *, strict: bool = False, people: People | None = None
+        self, dimensions: int, *, strict: bool = False, people: GroupMembers | None = None
     ) -> None:
         self.strict = strict
         self.people = people  # where people have several records
-        self.groups = Groups(dimensions)
+        self.groups = StreamGroups(dimensions)
         self.waiting = Waiting(each=self._each)
         self.history = History()
         self.published: Published | None = None
@@ -135,7 +135,7 @@ class StreamState:
         """Return how many records are part of a group."""
         return int(self.groups.view().counts.sum())
 
-    def count_people(self, people: People) -> None:
+    def count_people(self, people: GroupMembers) -> None:
         """Count people from now on, of whom these are in the groups."""
         self.people = people
         self.waiting.each = self._each
@@ -199,7 +199,7 @@ class StreamState:
             self._run(*waiting, waiting[2])
         self.seen += other.seen
 
-    def publish(self) -> tuple[Groups, Arrivals, Change]:
+    def publish(self) -> tuple[StreamGroups, Arrivals, Change]:
         """Return what the next snapshot shows, who comes with it, and what it changes."""
         self.published, arrived, change = publish(
             self.groups, self.published, self._engine_for, self.people
@@ -240,12 +240,12 @@ class StreamState:
         if self._engine is None or (large and not isinstance(self._engine, TreeEngine)):
             self._engine = self._engine_for(self.groups, reached)
 
-    def _engine_for(self, groups: Groups, reached: int = 0) -> Engine:
+    def _engine_for(self, groups: StreamGroups, reached: int = 0) -> Engine:
         """Return the NumPy engine while the stream is small; the index needs a first group."""
         large = self._is_large(groups, max(self.seen, reached))
         return (TreeEngine if large else PlainEngine)(groups, strict=self.strict, each=self._each)
 
-    def _is_large(self, groups: Groups, reached: int) -> bool:
+    def _is_large(self, groups: StreamGroups, reached: int) -> bool:
         return len(groups) > 0 and reached * max(1.0, groups.dimensions / WIDE) ** 2 > SMALL
 
     def _run(self, records: Floats, levels: Ints, numbers: Ints, persons: Ints) -> None:

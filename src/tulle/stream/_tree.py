@@ -37,7 +37,7 @@ INFINITE: Any = np.float32(np.inf).view(np.int32)
 MANY = 2**31 - 1  # people: more than any group has
 
 
-class Tree(NamedTuple):
+class BoxTree(NamedTuple):
     """The arrays of the index; rows beyond the marks are spare.
 
     D is the number of dimensions d, rounded up to a multiple of ``TOGETHER``.
@@ -93,7 +93,7 @@ class Best(NamedTuple):
 
 @inlined
 def search(
-    tree: Tree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
+    tree: BoxTree, groups: GroupArrays, work: Scratch, record: Any, need: int, tie: float
 ) -> int:
     """Find the nearest group of at least ``need`` people, the oldest of coincident ones, or -1."""
     rounding = _place(tree, work, record, tie)
@@ -124,7 +124,7 @@ def search(
 
 
 @inlined
-def _place(tree: Tree, work: Scratch, record: Any, tie: float) -> Rounding:
+def _place(tree: BoxTree, work: Scratch, record: Any, tie: float) -> Rounding:
     """Round a record for the search."""
     norm = 0.0
     shift = 0.0
@@ -153,7 +153,7 @@ def _farthest(shown: Any, slack: float, dimensions: int) -> float:
 
 
 @inlined
-def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int, int]:
+def _descend(tree: BoxTree, work: Scratch, need: int, coincident: Any) -> tuple[int, int]:
     """Find a leaf to begin with: always the nearest box, the oldest of those that hold the record.
 
     Returns the leaf and its depth; way and distances stay in the working memory (with 36 columns,
@@ -178,7 +178,7 @@ def _descend(tree: Tree, work: Scratch, need: int, coincident: Any) -> tuple[int
 
 @inlined
 def _push(
-    tree: Tree, work: Scratch, node: int, done: int, limit: Any, level: int, depth: int
+    tree: BoxTree, work: Scratch, node: int, done: int, limit: Any, level: int, depth: int
 ) -> int:
     """Push the children of a node within the limit; the first goes last, to be looked at first.
 
@@ -197,7 +197,7 @@ def _push(
 
 @inlined
 def _look(
-    tree: Tree,
+    tree: BoxTree,
     groups: GroupArrays,
     work: Scratch,
     record: Any,
@@ -273,7 +273,7 @@ def _measure_means(points: Any, row: int, record: Any, out: Any) -> None:
 
 
 @inlined
-def _measure_boxes(tree: Tree, node: int, record: Any, out: Any) -> None:
+def _measure_boxes(tree: BoxTree, node: int, record: Any, out: Any) -> None:
     """Write the squared distances to the boxes of a node's children into ``out``."""
     low, high = tree.low, tree.high
     for lane in range(LANES):

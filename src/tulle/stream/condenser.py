@@ -33,7 +33,7 @@ from tulle.stream._batches import Batch
 from tulle.stream._beginning import Beginning, start
 from tulle.stream._exclusive import alone, changing, check_whole
 from tulle.stream._fitted import Fitted
-from tulle.stream._groups import Groups
+from tulle.stream._groups import StreamGroups
 from tulle.stream._newcomers import hide_few
 from tulle.stream._ranges import confined, draw, next_ranges, stacked
 from tulle.stream._snapshots import Change
@@ -630,7 +630,7 @@ class StreamCondenser(BaseEstimator):
         return self._fitted
 
     def _drawn(
-        self, shown: list[Groups], n_samples: int | None, encoder: TableEncoder, number: int
+        self, shown: list[StreamGroups], n_samples: int | None, encoder: TableEncoder, number: int
     ) -> Any:
         fitted = self._fitted
         frame, owners = draw(

@@ -77,11 +77,6 @@ class DateReading:
         """Return the format to write dates back in: the most common one."""
         return self.formats[0][0]
 
-    @property
-    def two_digit_years(self) -> int:
-        """Count the texts with a two-digit year."""
-        return sum(count for form, count in self.formats if "%y" in form)
-
 
 def read_dates(texts: pl.Series, *, latest: int = 2030) -> DateReading | None:
     """Read a text column as dates, in all forms that its texts have.

@@ -17,6 +17,8 @@ from tulle.table._date_format import read_dates, read_whole_dates
 from tulle.table._number_format import NumberFormat, read_numbers
 from tulle.table._words import topics_of, vocabulary
 
+FEW = 20  # different values that a class or a code may have
+
 _EXACT = 2**53
 _STRAY = 0.05  # of the numbers: texts among them that may be slips
 _DATES = 0.8  # of the texts that have to be dates
@@ -78,6 +80,23 @@ class Look:
     @property
     def present(self) -> int:
         return self.records - self.absent
+
+    @property
+    def special(self) -> tuple[str | float, ...]:
+        """Return what stands for missing among numbers, answers or dates."""
+        numbers = (code.value for code in self.number_codes)
+        return (*self.words, *(int(value) if value.is_integer() else value for value in numbers))
+
+    @property
+    def number_form(self) -> str:
+        """Return how numbers are written, unless any program would write them so."""
+        form = self.number_format
+        return "" if form is None or form.plain else form.example
+
+    @property
+    def date_form(self) -> str:
+        """Return how most dates are written; empty if they are not text."""
+        return self.date_formats[0] if self.date_formats else ""
 
     @property
     def whole(self) -> bool:

@@ -50,14 +50,14 @@ class Nature(StrEnum):
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeNumbers:
     """Whole numbers of a column, counted."""
 
     different: Ints
     counts: Ints
 
     @classmethod
-    def of(cls, values: Ints) -> Whole:
+    def of(cls, values: Ints) -> WholeNumbers:
         """Count the values of a column that are present."""
         different, counts = np.unique(values, return_counts=True)
         return cls(different, counts.astype(np.int64))
@@ -77,7 +77,7 @@ class Whole:
         return len(self.different) == self.rows == last - first + 1
 
 
-def nature_of(whole: Whole) -> tuple[Nature, str]:
+def nature_of(whole: WholeNumbers) -> tuple[Nature, str]:
     """Judge whole numbers by their repeats, gaps and frequencies, with a reason.
 
     Examples
@@ -123,7 +123,7 @@ def is_wandering(values: Ints) -> bool:
     return turns > _TURNS and float(np.std(steps)) < 0.5 * spread
 
 
-def expected_repeats(whole: Whole) -> float:
+def expected_repeats(whole: WholeNumbers) -> float:
     """Count the repeats to expect if each record had drawn its number independently.
 
     Numbers are taken as equally likely among ``_BIN`` neighbours: what is drawn from an uneven
@@ -139,7 +139,7 @@ def expected_repeats(whole: Whole) -> float:
     return float((rows - np.minimum(distinct, rows)).sum())
 
 
-def _nature_of_unique(whole: Whole) -> tuple[Nature, str]:
+def _nature_of_unique(whole: WholeNumbers) -> tuple[Nature, str]:
     share = f"{len(whole.different):,} of {whole.rows:,} numbers are different"
     repeats, expected = whole.rows - len(whole.different), expected_repeats(whole)
     given = expected >= _SURE and repeats <= _HARDLY * expected
@@ -153,14 +153,14 @@ def _nature_of_unique(whole: Whole) -> tuple[Nature, str]:
     return Nature.UNCLEAR, f"{share}, and nothing says that they are measurements"
 
 
-def _without_none(whole: Whole) -> Whole | None:
+def _without_none(whole: WholeNumbers) -> WholeNumbers | None:
     """Return the numbers without the lowest one if many have it: 0 may stand for none."""
     if whole.different[0] not in (-1, 0) or whole.counts[0] < _NONE * whole.rows:
         return None
-    return Whole(whole.different[1:], whole.counts[1:])
+    return WholeNumbers(whole.different[1:], whole.counts[1:])
 
 
-def _repeat_like_people(whole: Whole) -> bool:
+def _repeat_like_people(whole: WholeNumbers) -> bool:
     """Return whether numbers repeat more often than in a measurement, all alike, and not because
     they are round.
     """
@@ -176,7 +176,7 @@ def _repeat_like_people(whole: Whole) -> bool:
     return not _looks_measured(whole)
 
 
-def _are_numbered_from_one(whole: Whole) -> bool:
+def _are_numbered_from_one(whole: WholeNumbers) -> bool:
     """Return whether hundreds of numbers begin at 0 or 1 and are spread evenly: people or
     things.
     """
@@ -186,11 +186,13 @@ def _are_numbered_from_one(whole: Whole) -> bool:
     dense = values[-1] <= 3 * len(values)
     even = bool(whole.counts.max() <= 20 * whole.rows / len(values))
     return (
-        dense and even and not _looks_measured(Whole(np.repeat(values, whole.counts), whole.counts))
+        dense
+        and even
+        and not _looks_measured(WholeNumbers(np.repeat(values, whole.counts), whole.counts))
     )
 
 
-def _looks_measured(whole: Whole) -> bool:
+def _looks_measured(whole: WholeNumbers) -> bool:
     """Return whether numbers are rounded, negative, skewed or heaped in the middle: not
     assigned.
     """
@@ -238,7 +240,7 @@ def _is_smooth(place: NDArray[np.float64]) -> bool:
     return turns <= 3
 
 
-def _nature_of_few(whole: Whole) -> tuple[Nature, str]:
+def _nature_of_few(whole: WholeNumbers) -> tuple[Nature, str]:
     """Judge numbers with few different values."""
     values, counts = whole.different, whole.counts
     steps = np.diff(values)
@@ -261,7 +263,7 @@ def _nature_of_few(whole: Whole) -> tuple[Nature, str]:
     return Nature.CODES, "few numbers with gaps: codes"
 
 
-def _are_years(whole: Whole) -> bool:
+def _are_years(whole: WholeNumbers) -> bool:
     """Return whether numbers are a few years of our time, most of them next to each other."""
     first, last = int(whole.different[0]), int(whole.different[-1])
     repeated = whole.rows >= 3 * len(whole.different)
@@ -292,7 +294,7 @@ def _peaks(counts: Ints, rows: int) -> int:
     return peaks
 
 
-def _are_codes(whole: Whole) -> bool:
+def _are_codes(whole: WholeNumbers) -> bool:
     """Return whether many numbers are codes: hardly any of the possible ones, at irregular
     rates.
     """
@@ -315,7 +317,7 @@ def _is_rough(counts: Ints) -> bool:
     return float(np.corrcoef(ranks[:-1], ranks[1:])[0, 1]) < _ALIKE
 
 
-def _is_list(whole: Whole) -> bool:
+def _is_list(whole: WholeNumbers) -> bool:
     """Return whether numbers up to 30 or so are positions in a list: frequencies go up and down.
 
     Round numbers are left out: people like to answer 10 and 20.

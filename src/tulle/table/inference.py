@@ -17,18 +17,16 @@ import polars as pl
 
 from tulle._plurals import counted
 from tulle._threads import on_all_cores
-from tulle.table._look import Look, look_at
+from tulle.table._look import FEW, Look, look_at
 from tulle.table._person import PersonColumn, find_person
-from tulle.table._whole_numbers import Nature, Whole, is_wandering, nature_of
+from tulle.table._whole_numbers import Nature, WholeNumbers, is_wandering, nature_of
 from tulle.table._words import vocabulary, words_of
 from tulle.table.schema import Column, Kind, Role
 
 _NEARLY_UNIQUE = 0.9
 _ENOUGH = 20  # records needed to say that numbers are all different
 _ENOUGH_TEXTS = 5  # ... and texts, which would be released as they are
-_FEW = 20  # different values that a class or a code may have
 _SHARED = 5  # records a value, on average, from which numbers named so are codes
-_HANDFUL = 5  # different numbers that are codes although the name speaks of a quantity
 _MATCHING = 0.8  # share of values with the shape of an address or number
 _REPEATS = 20  # records that one person may have
 _PROSE = 40  # characters, on average, from which text is prose
@@ -128,29 +126,6 @@ def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:
     return _with_target(_with_references(frame, guesses), frame)
 
 
-_LEAST_NUMBERS = 50  # different ones: fewer are categories, whatever they look like
-
-
-def written_column(series: pl.Series) -> Column | None:
-    """Return what text holds that is numbers or dates in a form of its own, or with codes.
-
-    None if it is anything else. Plain numbers that come as text stay text: somebody made them so.
-    """
-    look = look_at(series, 10)
-    if look.times is not None and look.distinct > _FEW:
-        kind = Kind.DATETIME
-    elif look.numbers is not None and look.distinct >= _LEAST_NUMBERS:
-        kind = Kind.INTEGER if look.whole else Kind.DECIMAL
-    else:
-        return None
-    if kind is not Kind.DATETIME and not (_form(look, kind) or look.codes or look.words):
-        return None
-    codes = dict.fromkeys(look.codes, "text among numbers")
-    return Column(
-        series.name, kind, missing=_missing(look, kind), codes=codes, format=_form(look, kind)
-    )
-
-
 _MOST_CLASSES = 50  # numbers with more different values than that are a quantity
 
 
@@ -218,7 +193,7 @@ def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
     if _is_kept(found):
         column = replace(
             column,
-            missing=_missing(look, kind),
+            missing=look.special if kind in _CODED else (),
             codes=dict.fromkeys(look.codes, "text among numbers") if kind in _CODED else {},
             format=_form(look, kind),
         )
@@ -258,7 +233,7 @@ _NOMINAL = {"sex", "origin", "family", "place", "work", "conviction", "health", 
 
 def _whole_kind(look: Look) -> tuple[Kind, str]:
     """Judge whole numbers by the name, and by the numbers where it says nothing."""
-    topics, few = look.topics.keys(), look.distinct <= _FEW
+    topics, few = look.topics.keys(), look.distinct <= FEW
     if topics & _PLACES:
         return Kind.CATEGORY, "whole numbers that are codes of places"
     quantity, nominal = topics & _QUANTITIES, topics & _NOMINAL
@@ -270,7 +245,7 @@ def _whole_kind(look: Look) -> tuple[Kind, str]:
         return Kind.CATEGORY, "three whole numbers: codes"
     if quantity and "code" in nominal and few:
         return Kind.ORDERED, "few whole numbers that stand for classes of a quantity"
-    numbers = Whole.of(look.quantity().cast(pl.Int64).to_numpy())
+    numbers = WholeNumbers.of(look.quantity().cast(pl.Int64).to_numpy())
     nature, why = nature_of(numbers)
     if quantity and (
         quantity - _VAGUE or nature is not Nature.ANSWERS or numbers.different[0] != 1
@@ -338,7 +313,7 @@ def _shaped(look: Look, kind: Kind) -> _Found | None:
     sample = look.texts.drop_nulls().head(2000)
     several = 2 * look.distinct >= look.present
     shapes = {**_SHAPES, "telephone numbers": _TELEPHONE} if several else _SHAPES
-    if look.distinct > _FEW:
+    if look.distinct > FEW:
         shapes = {**shapes, **_name_shapes()}
     for what, pattern in shapes.items():
         if (sample.str.contains(pattern).mean() or 0) >= _MATCHING:  # type: ignore[operator]
@@ -363,7 +338,7 @@ def _named(look: Look, kind: Kind) -> _Found | None:
     if look.times is not None or look.boolean or (look.numbers is not None and not look.whole):
         return None
     topics, text = look.topics.keys(), look.numbers is None
-    many = look.distinct > _FEW or (text and _is_nearly_unique(look))
+    many = look.distinct > FEW or (text and _is_nearly_unique(look))
     called = "personal_name" in topics or ("name" in topics and "person" in topics)
     alone = "name" in topics and not topics & {"place", "code", "work"} and text
     says = vocabulary().topics
@@ -385,7 +360,7 @@ def _numbered(look: Look) -> _Found | None:
         why = "named like a number of records or people, nearly every value is different"
         return _Found(Role.IDENTIFIER, why)
     owned = numbered and not known & (_QUANTITIES - {"count"})
-    if owned and look.distinct > _FEW and look.distinct * _REPEATS >= look.present:
+    if owned and look.distinct > FEW and look.distinct * _REPEATS >= look.present:
         why = "named like a number of people or things with few records each"
         return _Found(Role.IDENTIFIER, why)
     return None
@@ -398,7 +373,7 @@ def _free_text(look: Look, kind: Kind) -> _Found | None:
     length = float(texts.str.len_chars().mean() or 0)  # type: ignore[arg-type]
     spaces = float(texts.str.contains(r"\S\s+\S+\s+\S").mean() or 0)  # type: ignore[arg-type]
     named = "free_text" in look.topics and (spaces >= 0.1 or length >= 20)
-    long = length >= _PROSE and (look.distinct > _FEW or _is_surely_unique(look))
+    long = length >= _PROSE and (look.distinct > FEW or _is_surely_unique(look))
     if named or long:
         return _Found(Role.IGNORED, "free text, which may name people and cannot be condensed")
     return None
@@ -414,7 +389,7 @@ def _tells_apart(look: Look, kind: Kind) -> _Found | None:
     if not look.whole:
         return None
     values = look.quantity().cast(pl.Int64).to_numpy()
-    nature, why = nature_of(Whole.of(values))
+    nature, why = nature_of(WholeNumbers.of(values))
     if nature not in (Nature.GIVEN, Nature.UNCLEAR) or _are_years(look, values):
         return None
     quantity = look.topics.keys() & (_QUANTITIES - {"count", "date"})
@@ -434,7 +409,7 @@ def _are_years(look: Look, values: np.ndarray[tuple[int], np.dtype[np.int64]]) -
 
 def _mostly_rare(look: Look, kind: Kind) -> _Found | None:
     """Find categories most of whose records would go into the rest."""
-    if kind is not Kind.CATEGORY or look.distinct <= _FEW:
+    if kind is not Kind.CATEGORY or look.distinct <= FEW:
         return None
     if look.rare_rows < _RARE * look.present:
         return None
@@ -455,7 +430,7 @@ def _quasi(look: Look, kind: Kind) -> _Found | None:
 
 def _by_topic(look: Look, role: Role, why: str) -> _Found | None:
     for topic, word in look.topics.items():
-        worded = look.numbers is None and look.times is None and look.distinct <= _FEW
+        worded = look.numbers is None and look.times is None and look.distinct <= FEW
         if topic == "date" and (worded or look.topics.keys() & {"measure", "age"}):
             continue  # neither "full time: yes" nor hours of work are dates
         if vocabulary().topics[topic].role == role:
@@ -479,22 +454,10 @@ _RULES: tuple[_Rule, ...] = (
 # -- special values, forms and bounds -------------------------------------------------------------
 
 
-def _missing(look: Look, kind: Kind) -> tuple[str | float, ...]:
-    """Return what stands for missing in a column of numbers, answers or dates."""
-    if kind not in _CODED:
-        return ()
-    numbers = (code.value for code in look.number_codes)
-    return (*look.words, *(int(value) if value.is_integer() else value for value in numbers))
-
-
 def _form(look: Look, kind: Kind) -> str:
-    """Return how numbers or dates are written, unless any program would write them so."""
-    if kind is Kind.DATETIME and look.date_formats:
-        return look.date_formats[0]
-    form = look.number_format
-    if kind not in (Kind.INTEGER, Kind.DECIMAL) or form is None or form.plain:
-        return ""
-    return form.example
+    if kind is Kind.DATETIME:
+        return look.date_form
+    return look.number_form if kind in (Kind.INTEGER, Kind.DECIMAL) else ""
 
 
 def _reading(look: Look, kind: Kind) -> list[str]:
@@ -546,10 +509,10 @@ def _with_references(frame: pl.DataFrame, guesses: list[Guess]) -> list[Guess]:
     naming = (Role.IDENTIFIER, Role.PERSON)
     names = [guess.column.name for guess in guesses if guess.column.role in naming]
     keys = [frame[name].drop_nulls().unique() for name in names]
-    keys = [key for key in keys if len(key) > _FEW and _is_far_apart(key)]
+    keys = [key for key in keys if len(key) > FEW and _is_far_apart(key)]
     found = []
     for guess in guesses:
-        kept = guess.column.role in (Role.QUASI, Role.SENSITIVE) and guess.distinct > _FEW
+        kept = guess.column.role in (Role.QUASI, Role.SENSITIVE) and guess.distinct > FEW
         columns = keys if kept and guess.column.kind is not Kind.DATETIME else []
         key = next((k.name for k in columns if _refers(frame[guess.column.name], k)), None)
         if key is not None:
@@ -571,7 +534,7 @@ def _refers(column: pl.Series, key: pl.Series) -> bool:
     if column.dtype != key.dtype or column.name == key.name:
         return False
     values = column.drop_nulls().unique()
-    return len(values) > _FEW and float(values.is_in(key.implode()).mean()) >= _REFERS  # type: ignore[arg-type]
+    return len(values) > FEW and float(values.is_in(key.implode()).mean()) >= _REFERS  # type: ignore[arg-type]
 
 
 # -- the class that a miner predicts --------------------------------------------------------------
@@ -599,5 +562,5 @@ def _with_target(guesses: list[Guess], frame: pl.DataFrame) -> list[Guess]:
 
 def _can_be_target(guess: Guess) -> bool:
     """Return whether a column that names classes has several, and records of each."""
-    several = 2 <= guess.distinct <= min(_FEW, guess.records / 2)
+    several = 2 <= guess.distinct <= min(FEW, guess.records / 2)
     return several and guess.column.role in (Role.QUASI, Role.SENSITIVE)

@@ -358,9 +358,7 @@ def natural_column(series: pl.Series, role: Role = Role.QUASI, *, complete: bool
     """Return what the type and the values of a column say of it."""
     kind = kind_of(series.dtype)
     if complete and str(series.dtype) == "String":
-        from tulle.table.inference import written_column
-
-        written = written_column(series)
+        written = _written_column(series)
         if written is not None:
             return replace(written, role=role)
         present = len(series) - series.null_count()
@@ -368,6 +366,29 @@ def natural_column(series: pl.Series, role: Role = Role.QUASI, *, complete: bool
         if distinct > _UNIQUE_SHARE * present:
             kind = Kind.TEXT
     return Column(series.name, kind, role)
+
+
+_LEAST_NUMBERS = 50  # different ones: fewer are categories, whatever they look like
+
+
+def _written_column(series: pl.Series) -> Column | None:
+    """Return what text holds that is numbers or dates in a form of its own, or with codes.
+
+    None if it is anything else. Plain numbers that come as text stay text: somebody made them so.
+    """
+    from tulle.table._look import FEW, look_at
+
+    look = look_at(series, 10)
+    if look.times is not None and look.distinct > FEW:
+        kind, form = Kind.DATETIME, look.date_form
+    elif look.numbers is not None and look.distinct >= _LEAST_NUMBERS:
+        kind, form = Kind.INTEGER if look.whole else Kind.DECIMAL, look.number_form
+    else:
+        return None
+    if kind is not Kind.DATETIME and not (form or look.codes or look.words):
+        return None
+    codes = dict.fromkeys(look.codes, "text among numbers")
+    return Column(series.name, kind, missing=look.special, codes=codes, format=form)
 
 
 def declared_columns(given: ColumnsLike | Schema) -> dict[str, Column | Kind | Role]:

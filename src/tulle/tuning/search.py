@@ -91,7 +91,7 @@ def trade_off(sizes: Sequence[int], utilities: Sequence[float], gap: float) -> i
 
 
 @dataclass(frozen=True)
-class Point:
+class SizePoint:
     """The averages of one size over its repeated releases."""
 
     k: int
@@ -114,7 +114,7 @@ class Limits:
     def given(self) -> bool:
         return self.max_risk is not None or self.min_accuracy_ratio is not None
 
-    def excess(self, point: Point) -> float:
+    def excess(self, point: SizePoint) -> float:
         """Return by how much a point misses the limits; 0 inside."""
         risk = 0.0 if self.max_risk is None else _beyond(point.risk - self.max_risk)
         asked = self.min_accuracy_ratio
@@ -135,7 +135,7 @@ def _beyond(excess: float) -> float:
 
 
 def choose(
-    points: Sequence[Point], settled: int | None, gap: float, limits: Limits
+    points: Sequence[SizePoint], settled: int | None, gap: float, limits: Limits
 ) -> tuple[int, str]:
     """Choose the size and give the reason. ``settled`` is where a strategy ended, None for a
     grid.
@@ -152,7 +152,7 @@ def choose(
     return k, _sentence(_at(points, k), why)
 
 
-def _inside(points: Sequence[Point], gap: float, limits: Limits) -> tuple[int, str]:
+def _inside(points: Sequence[SizePoint], gap: float, limits: Limits) -> tuple[int, str]:
     allowed = [point for point in points if limits.excess(point) == 0]
     if not allowed:
         nearest = min(points, key=limits.excess)
@@ -169,11 +169,11 @@ def _inside(points: Sequence[Point], gap: float, limits: Limits) -> tuple[int, s
     return k, _sentence(_at(points, k), why)
 
 
-def _at(points: Sequence[Point], k: int) -> Point:
+def _at(points: Sequence[SizePoint], k: int) -> SizePoint:
     return next(point for point in points if point.k == k)
 
 
-def _sentence(point: Point, why: str) -> str:
+def _sentence(point: SizePoint, why: str) -> str:
     share = (
         "the original's is 0" if math.isnan(point.ratio) else f"{point.ratio:.0%} of the original's"
     )
@@ -258,13 +258,13 @@ class Trials:
         rng = np.random.default_rng([self.seed, size, repeat])
         return evaluate(self.template, size, self.split, self.miner, self.scorer, rng)
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[SizePoint]:
         return [self._point(size) for size in sorted(self.done)]
 
-    def _point(self, size: int) -> Point:
+    def _point(self, size: int) -> SizePoint:
         trials = self.done[size]
         utility = float(np.mean([t.utility for t in trials]))
-        return Point(
+        return SizePoint(
             size,
             utility,
             float(np.std([t.utility for t in trials])),
@@ -643,7 +643,7 @@ class GroupSizeSearch(BaseEstimator):
         return tags
 
 
-def _results(points: Sequence[Point], best: int) -> pl.DataFrame:
+def _results(points: Sequence[SizePoint], best: int) -> pl.DataFrame:
     from dataclasses import asdict
 
     import polars as pl

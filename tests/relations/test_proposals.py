@@ -21,7 +21,7 @@ def proposals(table: pl.DataFrame, k: int = 10) -> dict[str, tuple[int, int]]:
 def _arguments(table: pl.DataFrame, k: int):
     encoder = TableEncoder().fit(table)
     columns = {c.name: c for c in encoder.plain(table, k, np.random.default_rng(0))}
-    return table, columns, k, np.ones(table.height), {}
+    return table, columns, k, None, {}
 
 
 def test_the_rules_of_a_hospital_are_found() -> None:
@@ -65,9 +65,9 @@ def test_columns_that_have_nothing_to_do_with_each_other_get_no_rule() -> None:
 @pytest.mark.slow
 def test_a_boolean_that_only_some_ages_allow() -> None:
     rng = np.random.default_rng(0)
-    age = rng.integers(18, 90, 2_000)
-    retired = (age > 60) & (rng.random(2_000) < 0.6)
-    table = pl.DataFrame({"age": age, "retired": retired, "cost": rng.normal(size=2_000)})
+    age = rng.integers(18, 90, 4_000)
+    retired = (age > 60) & (rng.random(4_000) < 0.6)
+    table = pl.DataFrame({"age": age, "retired": retired, "cost": rng.normal(size=4_000)})
     assert proposals(table) == {'retired = "false" if age < 61': ((age < 61).sum(), 0)}
     condenser = Condenser(k=10, random_state=0)
     release = condenser.fit_resample(table)
@@ -138,6 +138,51 @@ def test_large_tables_are_searched_in_part_and_counted_in_full() -> None:
     low = rng.integers(0, 100_000, n)
     table = pl.DataFrame({"low": low, "high": low + rng.poisson(50, n)})
     assert proposals(table)["low <= high"] == (n, 0)
+
+
+def _incomes(young: int) -> pl.DataFrame:
+    """Return ages and classes: few below 25 have the second, from then on many have."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(17, 60, 4_000)
+    rich = (age >= 25) & (rng.random(4_000) < 0.5)
+    rich[np.flatnonzero(age == 23)[:young]] = True
+    return pl.DataFrame(
+        {"age": age, "class": np.where(rich, ">50K", "<=50K"), "x": rng.random(4_000)}
+    )
+
+
+def test_the_edge_of_a_condition_rests_on_k_different_people() -> None:
+    table = _incomes(4)
+    edges = set()
+    for seed in range(12):
+        for rule in find_rules(*_arguments(table, 20), np.random.default_rng(seed)):
+            edge = int(rule.text.rpartition("age < ")[2])
+            beyond = table.filter((pl.col("age") <= edge) & (pl.col("class") == ">50K"))
+            edges.add(edge)
+            assert beyond.height >= 20
+    assert edges
+
+
+def test_rows_of_one_person_are_no_evidence() -> None:
+    table = _incomes(0)
+    arguments = [*_arguments(table, 20)]
+    arguments[3] = np.where((table["age"] < 25).to_numpy(), 1, np.arange(4_000) + 2)
+    assert not any("age <" in one.rule.text for one in propose_rules(*arguments))
+
+
+@pytest.mark.slow
+def test_one_person_does_not_decide_whether_a_rule_is_found() -> None:
+    rng = np.random.default_rng(0)
+    low = rng.integers(0, 1000, 800)
+    high = low + rng.integers(0, 400, 800)
+    found = []
+    for exceptions in range(5):
+        high[:exceptions] = low[:exceptions] - 20
+        arguments = _arguments(pl.DataFrame({"low": low, "high": high}), 20)
+        draws = [find_rules(*arguments, np.random.default_rng(seed)) for seed in range(60)]
+        found.append(np.mean([bool(rules) for rules in draws]))
+    assert found[0] == 1
+    assert np.abs(np.diff(found)).max() < 0.25  # 2 in k, and chance
 
 
 @pytest.mark.slow

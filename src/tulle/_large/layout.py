@@ -88,8 +88,9 @@ def fit_layout(
     """
     persons = None if people is None else people.view(np.int64)
     weights = weigh_people(persons, sample.height)
-    more = facts.more(sample, weights, k)
-    encoder = TableEncoder(schema).fit_longer(sample, more, Crowd(k, weights, rng))
+    more = facts.more(sample, persons, k)
+    crowd = Crowd.of_kept(k, np.ones(sample.height, dtype=bool), persons, rng)
+    encoder = TableEncoder(schema).fit_longer(sample, more, crowd)
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     columns = encoder.plain(sample, k, rng, persons)
     found = find_dependencies(columns, k, weights, rng=rng)
@@ -97,10 +98,10 @@ def fit_layout(
     own = dict(zip(names, spawn(rng, len(names))))
 
     def model(name: str) -> Cells:
-        further = np.r_[weights, np.ones(len(more.get(name, ())))]
-        series = longer(sample[name], more)
-        column = encoder.codecs[name].plain(series, k, own[name], further)
-        return fit_cells(column, k, further, own[name], exact=False)[0]
+        further = len(more.get(name, ()))
+        series, together = longer(sample[name], more), crowd.with_more(further).people
+        column = encoder.codecs[name].plain(series, k, own[name], together)
+        return fit_cells(column, k, np.r_[weights, np.ones(further)], own[name], exact=False)[0]
 
     models = on_all_cores(model, names, sample.height * len(names))
     sizes = {model.name: model.size for model in models}

@@ -16,7 +16,7 @@ from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
 from tulle._shape.columns import CategoryColumn
 from tulle._shape.diversity import Diversity
-from tulle._shape.model import ShapeModel, fit_shape, weigh_people
+from tulle._shape.model import ShapeModel, fit_shape
 from tulle._types import Ints
 from tulle.condense._classes import Labels, LabelSchema, Unit
 from tulle.errors import GateError, ParameterError
@@ -90,7 +90,7 @@ class ShapedTable:
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw records; their classes, if there are some, are the last column."""
         frame = self._draw_once(self.model.n_rows if n is None else n, rng)
-        return self.plan.redraw(frame, lambda size: self._draw_once(size, rng), rng)
+        return self.plan.redraw(frame, lambda size: self._draw_once(size, rng))
 
     def draw_with_classes(
         self, n: int | None, rng: np.random.Generator
@@ -146,7 +146,7 @@ def fit_shaped(
     planner = _planner(frame, encoder, k, rng, people, classes)
     if rules is None:
         writings = writings_of(encoder.codecs)
-        found = find_rules(planner.frame, planner.columns, k, planner.people, writings, rng)
+        found = find_rules(planner.frame, planner.columns, k, people, writings, rng)
         asked = {demand.name for demand in demands}
         found = [rule for rule in found if asked.isdisjoint(rule.columns)]
         plan, columns = planner.plan([(rule, True) for rule in found])
@@ -189,7 +189,7 @@ def _planner(
     table = as_released(frame, encoder.codecs, columns)
     if classes is not None:
         table = with_labels(table, classes.classes.labels, classes.codes, encoder)
-    return Planner(table, encoder.codecs, columns, k, weigh_people(people, frame.height), rng)
+    return Planner(table, encoder.codecs, columns, k, people, rng)
 
 
 def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[tuple[Rule, bool]]:
@@ -218,7 +218,7 @@ def rests_on(condenser: Any, shapes: Sequence[ShapedTable]) -> dict[str, int]:
 
 def summarise_rules(plan: Plan) -> list[RuleSummary]:
     """Return the rules of a plan, and how the table stood to them."""
-    return [RuleSummary(kept.rule.text, kept.found, kept.rate) for kept in plan.rules]
+    return [RuleSummary(kept.rule.text, kept.found, kept.share) for kept in plan.rules]
 
 
 def refuse_broken(plan: Plan, released: pl.DataFrame, *, accept: bool) -> dict[str, int]:
@@ -227,7 +227,7 @@ def refuse_broken(plan: Plan, released: pl.DataFrame, *, accept: bool) -> dict[s
     Refuses them unless they are accepted, or the rule was not asked for.
     """
     counts = zip(plan.rules, plan.count_broken(released))
-    wrong = {kept: count for kept, count in counts if count and not kept.rate}
+    wrong = {kept: count for kept, count in counts if count}
     asked = [(kept, count) for kept, count in wrong.items() if not kept.found]
     if asked and not accept:
         kept, count = asked[0]
@@ -250,8 +250,8 @@ def rule_notes(given: Sequence[str] | None, kept: Sequence[RuleSummary]) -> list
         if text.strip() not in texts
     ]
     return notes + [
-        f"the rule '{one.rule}' is broken in {one.share_broken:.1%} of the records, and about as "
-        "often in the release"
+        f"the rule '{one.rule}' is broken in {one.share_broken:.1%} of the table's records, and in "
+        "none of the release: leave it out of the rules if that is not meant"
         for one in kept
         if one.share_broken
     ]

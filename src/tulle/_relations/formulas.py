@@ -7,7 +7,7 @@ decimals than what it was computed from, and of several that fit the simplest co
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
@@ -68,6 +68,7 @@ class Numbers:
     names: Sequence[str]
     units: Sequence[float | None]
     sample: Floats  # (n, m)
+    _known_rows: dict[int, Ints] = field(init=False, default_factory=dict)
 
     @property
     def levels(self) -> Ints:
@@ -80,21 +81,22 @@ class Numbers:
         order = sorted(range(len(self.names)), key=lambda place: self.units[place] or 0.0)
         for _, group in groupby(order, key=lambda place: self.units[place]):
             targets = [place for place in group if levels[place] > 1]
-            for find in (*(self._with(form) for form in _OF_ONE), self._line):
+            for find in _FINDS:
                 for target in targets:
-                    if self.names[target] not in taken:
-                        yield from find(target, levels)
-            for form in _OF_TWO:
-                for target in targets:
-                    if self.names[target] not in taken:
-                        yield from self._of_two(form, target, levels)
-
-    def _with(self, form: Form) -> Callable[[int, Ints], Iterator[Candidate]]:
-        return lambda target, levels: self._of_one(form, target, levels)
+                    for found in () if self.names[target] in taken else find(self, target, levels):
+                        yield found
+                        if self.names[target] in taken:
+                            break
+                    if find is _FINDS[0] and self.names[target] in taken:
+                        levels[target] = 0  # the same column twice: nothing is made of this one
 
     def _rows(self, target: int) -> Ints:
         """Return records with different values of a column, as far as it has so many."""
-        values = self.sample[:, target]
+        if target not in self._known_rows:
+            self._known_rows[target] = self._choose_rows(self.sample[:, target])
+        return self._known_rows[target]
+
+    def _choose_rows(self, values: Floats) -> Ints:
         there = np.flatnonzero(~np.isnan(values))
         _, first = np.unique(values[there], return_index=True)
         some = first[np.linspace(0, len(first) - 1, min(_ROWS, len(first))).astype(np.int64)]
@@ -103,7 +105,7 @@ class Numbers:
         return there[np.r_[some, more[spread]]]
 
     def _fits(self, formed: Floats, target: int, rows: Ints, scaled: bool) -> tuple[Flags, Ints]:
-        """Return which of some formed columns, (r, ...), are the target, and times which 10 ** t."""
+        """Return which of some formed columns, (r, ...), give the target, times which 10 ** t."""
         value = self.sample[rows, target].reshape(-1, *[1] * (formed.ndim - 1))
         tens = np.zeros(formed.shape[1:], dtype=np.int64)
         there = np.isfinite(formed)
@@ -123,12 +125,19 @@ class Numbers:
         with np.errstate(all="ignore"):
             fits, tens = self._fits(form.of(self.sample[rows]), target, rows, form.scaled)
         fits[target] = False
-        if form.text != "{x}":
-            fits &= levels > 2
+        if form.text == "{x}":
+            fits[target:] = False  # of the same column twice, the first stays
+        fits &= levels > (0 if form.text == "{x}" else 2)
         for place in np.flatnonzero(fits).tolist():
             yield self._written(form, int(tens[place]), target, place)
 
     def _of_two(self, form: Form, target: int, levels: Ints) -> Iterator[Candidate]:
+        interaction = form.text == "{x} * {z}"
+        if levels[target] == 2 and not interaction:
+            return
+        may = levels > (1 if interaction else 2)
+        if levels[target] == 2:  # of two truths
+            may = levels == 2
         rows = self._rows(target)
         base = self.sample[rows]
         with np.errstate(all="ignore"):
@@ -136,11 +145,7 @@ class Numbers:
             fits, tens = self._fits(formed, target, rows, form.scaled)
         fits[target] = fits[:, target] = False
         np.fill_diagonal(fits, False)
-        two = levels == 2
-        if form.text != "{x} * {z}":
-            fits &= ~(two[:, None] | two[None])
-        elif levels[target] == 2:
-            fits &= two[:, None] & two[None]
+        fits &= may[:, None] & may
         for first, last in np.argwhere(np.triu(fits) if form.symmetric else fits).tolist():
             yield self._written(form, int(tens[first, last]), target, first, last)
 
@@ -151,8 +156,11 @@ class Numbers:
         text += f" / {10**-tens}" if tens < 0 else ""
         return f"{quote(self.names[target])} = {text}", (self.names[target], *names)
 
-    def _line(self, target: int, levels: Ints) -> Iterator[Candidate]:
-        """Yield ``a * x + b``, with the shortest numbers that fit."""
+    def _line(self, steep: bool, target: int, levels: Ints) -> Iterator[Candidate]:
+        """Yield ``a * x + b``, with the shortest numbers that fit.
+
+        Of two columns with the same unit, the ``steep`` line loses nothing.
+        """
         if levels[target] < _LEAST_LEVELS:
             return
         rows = self._rows(target)
@@ -163,12 +171,14 @@ class Numbers:
             if place == target or both.sum() < len(rows) / 2 or not np.ptp(other[both]):
                 continue
             slope, start = _straight(other[both], value[both])
+            if (abs(slope) >= 1 or self.units[place] != self.units[target]) != steep:
+                continue
             formed = slope * other + start
             slack = closeness(self.units[target], np.abs(value))
             if (np.abs(formed - value) > 2 * slack)[both].sum() <= _MISSES:
                 line = _shortest(self.sample[:, place], self.sample[:, target], self.units[target])
                 if line is not None:
-                    text = _line_text(quote(self.names[place]), *line)
+                    text = line.format(quote(self.names[place]))
                     about = (self.names[target], self.names[place])
                     yield f"{quote(about[0])} = {text}", about
 
@@ -192,11 +202,28 @@ class Numbers:
             factors = _factors(matrix, basis, place)
             if factors is None:
                 basis.append(place)
+            if not factors:
                 continue
             terms = [(factor, names[i]) for i, factor in zip(basis[1:], factors[1:]) if factor]
             if len(terms) > 1 or (terms and factors[0]):
                 about = (names[place], *(name for _, name in terms))
                 yield _as_sum(names[place], terms, factors[0], names), about
+
+
+_Find = Callable[[Numbers, int, Ints], Iterator[Candidate]]
+
+
+def _finds() -> Iterator[_Find]:
+    """Yield the ways to look for the formula of a column, the simplest first."""
+    for form in _OF_ONE:
+        yield lambda numbers, target, levels, form=form: numbers._of_one(form, target, levels)
+    for steep in (True, False):
+        yield lambda numbers, target, levels, steep=steep: numbers._line(steep, target, levels)
+    for form in _OF_TWO:
+        yield lambda numbers, target, levels, form=form: numbers._of_two(form, target, levels)
+
+
+_FINDS = tuple(_finds())
 
 
 def _straight(x: Floats, y: Floats) -> tuple[float, float]:
@@ -208,46 +235,55 @@ def _straight(x: Floats, y: Floats) -> tuple[float, float]:
     return slope, float(np.median(y - slope * x))
 
 
-def _shortest(x: Floats, y: Floats, unit: float | None) -> tuple[float, float] | None:
-    """Return the line with the fewest digits that nearly all records lie on."""
+def _shortest(x: Floats, y: Floats, unit: float | None) -> str | None:
+    """Return the line with the fewest digits that nearly all records lie on, when rounded."""
     both = ~(np.isnan(x) | np.isnan(y))
     x, y = x[both], y[both]
     slope, _ = np.polyfit(x, y, 1)
-    slack = closeness(unit, np.abs(y))
-    for digits in range(1, _MOST_DIGITS + 1):
-        short = float(f"{slope:.{digits}g}")
+    slack = closeness(unit, np.abs(y)) / (1.0 if unit is None else 2 - 1e-5)
+    whole = round(1 / slope) if 0 < abs(slope) < 1 else 0
+    shorts = [(1 / whole, f"{{}} / {whole}")] if whole else []
+    rounded = (float(f"{slope:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
+    shorts += [(short, "{}" if short == 1 else f"{short:.12g} * {{}}") for short in rounded]
+    for short, text in shorts:
         rest = float(np.median(y - short * x))
-        for places in range(digits + 1):
+        for places in range(_MOST_DIGITS):
             start = float(f"{rest:.{places}g}") if places else 0.0
             if (np.abs(short * x + start - y) > slack).mean() <= _WORST / 2:
-                return (short, start) if short else None
+                return _added(text, start) if short else None
     return None
 
 
-def _line_text(name: str, slope: float, start: float) -> str:
-    if slope == -1:
-        return f"{start:.12g} - {name}"
-    text = name if slope == 1 else f"{slope:.12g} * {name}"
-    if not start:
-        return text
-    return f"{text} {'+' if start > 0 else '-'} {abs(start):.12g}"
+def _added(text: str, start: float) -> str:
+    if text == "-1 * {}" and start:
+        return f"{start:.12g} - {{}}"
+    return f"{text} {'+' if start > 0 else '-'} {abs(start):.12g}" if start else text
+
+
+def _least_squares(base: Floats, target: Floats) -> Floats:
+    """Return the factors that fit best, by normal equations: they are rounded in any case."""
+    gram = base.T @ base
+    return np.linalg.solve(gram + 1e-10 * np.trace(gram) * np.eye(len(gram)), base.T @ target)
 
 
 def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None:
     """Return the factors with which columns add up to another; None if they do not.
 
-    The first is what is added; the others are 1 and -1, or 1 over how many there are.
+    The first is what is added; the others are 1 and -1, or 1 over how many there are. Without any,
+    they add up in another way.
     """
     if len(basis) < 2:
         return None
     base, target = matrix[:, basis], matrix[:, place]
     scale = np.maximum(np.abs(base).max(axis=0), 1e-12)
+    spread = max(float(np.abs(target - target.mean()).mean()), 1e-12)
     for _ in range(3):  # the few records that fit worst, exceptions perhaps, are left out
-        factors = np.linalg.lstsq(base / scale, target, rcond=None)[0] / scale
+        factors = _least_squares(base / scale, target) / scale
         rest = np.abs(base @ factors - target)
+        if rest.mean() > 0.5 * spread:
+            return None
         kept = np.argsort(rest, kind="stable")[: len(rest) - int(_WORST * len(rest))]
         base, target, rest = base[kept], target[kept], rest[kept]
-    spread = max(float(np.abs(target - target.mean()).mean()), 1e-12)
     if rest.mean() > _ROUGH * spread:
         return None
     used = np.flatnonzero(np.abs(factors[1:]) > _ROUGH) + 1
@@ -257,7 +293,7 @@ def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None
     whole[0] = float(f"{np.median(target - base @ whole):.6g}")
     plain = mean or (len(used) and np.abs(whole[used]).max() == 1 == np.abs(whole[used]).min())
     if not plain or np.median(np.abs(base @ whole - target)) > _ROUGH * spread:
-        return None
+        return []
     return [0.0 if abs(factor) < 1e-9 else float(factor) for factor in whole]
 
 

@@ -7,7 +7,7 @@ break it. Candidates are looked for in a sample of records; the counts are those
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -250,6 +250,8 @@ class Search:
         found = self._proposal(text)
         if found is not None and self._is_no_chance(found.rule, about[0]):
             self.explained.append(frozenset(about))
+            sets = {"one_of", "at_most_one_of"} & {part.op for part in found.rule.parts}
+            self.computed |= {*about} if sets else {about[0]}
             yield found
 
     def _is_no_chance(self, rule: Rule, name: str) -> bool:
@@ -263,21 +265,26 @@ class Search:
 
     def _formulas(self) -> Iterator[Proposal]:
         """Look for what is computed from other columns: see :mod:`tulle._relations.formulas`."""
-        plain = [name for name in self.names[:_MOST_NUMBERS] if self._is_plain(name)]
-        if len(plain) < 2:
-            return
-        sample = np.stack([self.values.numbers(name)[self.sample] for name in plain], axis=1)
-        numbers = Numbers(plain, [self.values.units[name] for name in plain], sample)
-        for candidates in (numbers.formulas(self.computed), numbers.sums(self.least)):
-            for text, about in candidates:
-                for found in self._equation(text, about):
-                    self.computed.add(about[0])
-                    yield found
+        for text, about in self._plain_numbers().formulas(self.computed):
+            yield from self._equation(text, about)
+
+    def _sums(self) -> Iterator[Proposal]:
+        for text, about in self._plain_numbers(but=self.computed).sums(self.least):
+            yield from self._equation(text, about)
+
+    def _plain_numbers(self, but: Collection[str] = ()) -> Numbers:
+        """Return the columns that something may be computed from, in the sample."""
+        names = [name for name in self.names if self._is_plain(name) and name not in but]
+        names = names[:_MOST_NUMBERS]
+        sample = np.zeros((len(self.sample), len(names)))
+        for place, name in enumerate(names):
+            sample[:, place] = self.values.numbers(name)[self.sample]
+        return Numbers(names, [self.values.units[name] for name in names], sample)
 
     def _is_plain(self, name: str) -> bool:
         """Tell whether a column holds numbers that something may be computed from."""
         dtype = self.types[name]
-        return bool(dtype.is_numeric() or dtype == pl.Boolean) and self.everybody > 1
+        return bool(dtype.is_numeric()) or dtype == pl.Boolean
 
     def _sets(self) -> Iterator[Proposal]:
         """Look for sets of columns of which exactly one, or at most one, is 1."""
@@ -316,6 +323,8 @@ class Search:
                 continue
             if self._explains(first, last) and not self._is_time(first):
                 continue
+            if {first, last} <= self.computed:
+                continue
             for low, high in ((first, last), (last, first)):
                 if self._may_be_ordered(low, high):
                     text = f"{quote(low)} <= {quote(high)}"
@@ -345,7 +354,7 @@ class Search:
         """Look for values of one column at which another is always missing, or always the same."""
         count = 0
         names = self.names[:_MOST_NUMBERS]
-        for target in names:
+        for target in (name for name in names if name not in self.computed):
             for state, gone in self._states_of(target):
                 for other in names:
                     if other == target or self._explains(target, other):
@@ -462,7 +471,7 @@ class Search:
         """Return the columns that follow from another one."""
         columns = list(self.columns.values())
         for one in find_dependencies(columns, self.k, self._weights):
-            if self._explains(one.source, one.target):
+            if self._explains(one.source, one.target) or one.target in self.computed:
                 continue
             text = f"{quote(one.source)} -> {quote(one.target)}"
             found = self._proposal(text)
@@ -477,6 +486,8 @@ class Search:
         count = 0
         for first, last in combinations(names, 2):
             if self._explains(first, last) or frozenset((first, last)) in self.bound:
+                continue
+            if {first, last} <= self.computed:
                 continue
             for text, rare in self._never(first, last):
                 found = self._proposal(text)
@@ -562,6 +573,7 @@ _LOOKS = (
     Search._formulas,
     Search._dependencies,
     Search._sets,
+    Search._sums,
     Search._orders,
     Search._states,
     Search._pairs,

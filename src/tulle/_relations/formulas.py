@@ -13,13 +13,15 @@ from itertools import groupby
 import numpy as np
 
 from tulle._relations.language import quote
-from tulle._relations.values import closeness
+from tulle._relations.values import closeness, roundings
 from tulle._types import Flags, Floats, Ints
 
 _ROWS = 40  # records of a first look, with different values of the column
 _MISSES = 1  # of these may be exceptions
+_FEW_LEVELS = 5  # values of a column that rounding alone does not make fit
 _LEAST_LEVELS = 8  # values of a column that a straight line is looked for in
 _MOST_TENS = 6  # powers of ten besides a product
+_FRACTION = 0.6  # slopes below that may be 1 over a whole number
 _MOST_DIGITS = 8  # of the numbers in a straight line
 _WORST = 0.01  # share of the records that fit a sum worst, exceptions perhaps
 _ROUGH = 0.02  # of a column's spread, by which a sum may be off before factors are whole
@@ -116,24 +118,33 @@ class Numbers:
             mean = np.where(used, ratios, 0.0).sum(axis=0) / np.maximum(used.sum(axis=0), 1)
             tens = np.clip(np.round(mean), -_MOST_TENS, _MOST_TENS).astype(np.int64)
             formed = formed * 10.0**tens
-        close = np.abs(formed - value) <= closeness(self.units[target], np.abs(value))
+        misses = np.min(
+            [
+                (there & ~close).sum(axis=0)
+                for close in roundings(formed, value, self.units[target])
+            ],
+            axis=0,
+        )
         enough = there.sum(axis=0) >= max(len(rows) / 2, 10)
-        return enough & ((there & ~close).sum(axis=0) <= _MISSES), tens
+        return enough & (misses <= _MISSES), tens
 
     def _of_one(self, form: Form, target: int, levels: Ints) -> Iterator[Candidate]:
+        if levels[target] < _FEW_LEVELS and form.text != "{x}":
+            return
         rows = self._rows(target)
         with np.errstate(all="ignore"):
             fits, tens = self._fits(form.of(self.sample[rows]), target, rows, form.scaled)
         fits[target] = False
-        if form.text == "{x}":
-            fits[target:] = False  # of the same column twice, the first stays
+        if form.text == "{x}":  # of the same column twice, the first stays
+            later = np.arange(len(levels)) > target
+            fits &= ~(later & np.array([unit == self.units[target] for unit in self.units]))
         fits &= levels > (0 if form.text == "{x}" else 2)
         for place in np.flatnonzero(fits).tolist():
             yield self._written(form, int(tens[place]), target, place)
 
     def _of_two(self, form: Form, target: int, levels: Ints) -> Iterator[Candidate]:
         interaction = form.text == "{x} * {z}"
-        if levels[target] == 2 and not interaction:
+        if levels[target] < (2 if interaction else _FEW_LEVELS):
             return
         may = levels > (1 if interaction else 2)
         if levels[target] == 2:  # of two truths
@@ -241,7 +252,7 @@ def _shortest(x: Floats, y: Floats, unit: float | None) -> str | None:
     x, y = x[both], y[both]
     slope, _ = np.polyfit(x, y, 1)
     slack = closeness(unit, np.abs(y)) / (1.0 if unit is None else 2 - 1e-5)
-    whole = round(1 / slope) if 0 < abs(slope) < 1 else 0
+    whole = round(1 / slope) if 0 < abs(slope) < _FRACTION else 0
     shorts = [(1 / whole, f"{{}} / {whole}")] if whole else []
     rounded = (float(f"{slope:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
     shorts += [(short, "{}" if short == 1 else f"{short:.12g} * {{}}") for short in rounded]
@@ -329,40 +340,26 @@ def exclusive_sets(ones: Flags, least: float, few: float) -> Iterator[tuple[list
     """
     n, size = ones.shape
     counts = ones.sum(axis=0)
-    together = ones.T.astype(np.float32) @ ones.astype(np.float32)
-    apart = together <= few
-    done: set[int] = set()
-    for place in range(size):
-        if place in done:
-            continue
-        rest = [other for other in range(place + 1, size) if other not in done]
-        for row in (_next_to(place, rest, apart), _all_apart(place, rest, apart)):
-            if len(row) >= _LEAST_SET and n - ones[:, row].any(axis=1).sum() <= few:
-                done |= {*row}
-                yield row, True
-                break
-        else:
-            row = _all_apart(place, rest, apart)
-            total = counts[row].sum()
-            row = [one for one in row if counts[one] * (total - counts[one]) >= least * n]
-            if len(row) >= _LEAST_SET:
-                done |= {*row}
-                yield row, False
+    apart = ones.T.astype(np.float32) @ ones.astype(np.float32) <= few
+    free = list(range(size))
+    for near, always in ((True, True), (False, True), (False, False)):
+        for place in range(size):
+            row = _apart(place, free, apart, near=near) if place in free else []
+            whole = n - ones[:, row].any(axis=1).sum() <= few
+            if not always:
+                total = counts[row].sum()
+                row = [one for one in row if counts[one] * (total - counts[one]) >= least * n]
+            if len(row) >= _LEAST_SET and row[0] == place and (whole or not always):
+                free = [other for other in free if other not in row]
+                yield row, always
 
 
-def _next_to(place: int, rest: Sequence[int], apart: Flags) -> list[int]:
-    """Return the columns that follow one without a gap, as far as no two are 1 together."""
+def _apart(place: int, free: Sequence[int], apart: Flags, *, near: bool) -> list[int]:
+    """Return a column and later ones of which no two are 1; with ``near``, as far as all are."""
     row = [place]
-    for other in rest:
-        if other != row[-1] + 1 or not apart[other, row].all():
-            break
-        row.append(other)
-    return row
-
-
-def _all_apart(place: int, rest: Sequence[int], apart: Flags) -> list[int]:
-    row = [place]
-    for other in rest:
+    for other in (other for other in free if other > place):
         if apart[other, row].all():
             row.append(other)
+        elif near:
+            break
     return row

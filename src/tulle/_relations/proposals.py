@@ -17,8 +17,8 @@ import polars as pl
 from tulle._people import distinct_people, people_among
 from tulle._plurals import counted
 from tulle._relations.formulas import Numbers, exclusive_sets
-from tulle._relations.language import Call, Rule, columns_of, parse_rule, quote
-from tulle._relations.values import Values, broken, truth, unit_of
+from tulle._relations.language import SETS, Call, Name, Rule, columns_of, parse_rule, quote
+from tulle._relations.values import Values, broken, quantity, roundings, truth, unit_of
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._shape.dependencies import find_dependencies
 from tulle._shape.model import weigh_people
@@ -42,6 +42,7 @@ _EXPECTED_SHARE = 0.02  # of records that would break an order by chance
 _EXCEPTIONS = 0.05  # of the people who would have a combination by chance
 _FEW_LEFT = 5  # values that are left where most of a column's values do not occur
 _MOSTLY = 0.5  # share of records with the values that do not occur
+_SURELY = 4  # times as many more as may break it
 _SURE = 5  # times as many expected where a single combination is the evidence
 _HEAP = 0.3  # share of records with one number, which is then a state like missing
 _ONSET = 0.2  # of the usual share of other states, at the border of a condition
@@ -122,6 +123,11 @@ class Evidence:
         least, edge = draw_threshold(k, rng), draw_threshold(k, rng)
         return cls(k, max(LEAST, least), edge, None if rng is None else k / 2 * rng.random())
 
+    @property
+    def chance(self) -> float:
+        """Return how many people would break a rule by chance if it meant nothing."""
+        return self.least + _SURELY * (self.spare or 0.0)
+
     def allows(self, exceptions: float, people: float) -> bool:
         """Tell whether so few exceptions among so many people do not refute a rule."""
         return exceptions <= (_tolerated(people) if self.spare is None else self.spare)
@@ -167,7 +173,7 @@ class Search:
     people: Ints | None
     explained: list[frozenset[str]] = field(default_factory=list)  # columns of one equation
     bound: set[frozenset[str]] = field(default_factory=set)  # pairs with a rule for a state
-    computed: set[str] = field(default_factory=set)  # columns that a formula gives
+    computed: dict[str, tuple[str, ...]] = field(default_factory=dict)  # and of what it is made
     known_codes: dict[str, tuple[int, Ints]] = field(default_factory=dict)
     known_levels: dict[str, tuple[Floats, Ints, Flags, Ints]] = field(default_factory=dict)
 
@@ -209,7 +215,10 @@ class Search:
         return self.types[name] in (pl.Date, pl.Datetime)
 
     def _explains(self, *names: str) -> bool:
-        return any({*names} <= known for known in self.explained)
+        if any({*names} <= known for known in self.explained):
+            return True
+        first, last = names[0], names[-1]
+        return len(names) == 2 and (self._is_made_of(first, last) or self._is_made_of(last, first))
 
     # -- equations --------------------------------------------------------------------------------
 
@@ -245,14 +254,31 @@ class Search:
                         yield from self._equation(text, (name, first, last))
 
     def _equation(self, text: str, about: tuple[str, ...]) -> Iterator[Proposal]:
-        if self._explains(*about):
+        if self._explains(*about) or any(self._is_made_of(one, about[0]) for one in about[1:]):
             return
         found = self._proposal(text)
-        if found is not None and self._is_no_chance(found.rule, about[0]):
+        if found is None or not self._is_rounded(found.rule):
+            return
+        if self._is_no_chance(found.rule, about[0]):
             self.explained.append(frozenset(about))
-            sets = {"one_of", "at_most_one_of"} & {part.op for part in found.rule.parts}
-            self.computed |= {*about} if sets else {about[0]}
+            made = about if found.rule.parts[0].op in SETS else about[:1]
+            self.computed |= dict.fromkeys(made, about[len(made) :])
             yield found
+
+    def _is_made_of(self, name: str, other: str) -> bool:
+        """Tell whether a column was computed from another, or from what was."""
+        sources = self.computed.get(name, ())
+        return other in sources or any(self._is_made_of(source, other) for source in sources)
+
+    def _is_rounded(self, rule: Rule) -> bool:
+        """Tell whether a column is a formula, rounded the same way in all records but a few."""
+        left, right = rule.parts[0].args[0], rule.parts[0].args[-1]
+        if rule.parts[0].op != "=" or not isinstance(left, Name):
+            return True
+        value, formed = self.values.numbers(left.column), quantity(right, self.values)
+        both = ~(np.isnan(value) | np.isnan(formed))
+        ways = roundings(formed, value, self.values.units[left.column])
+        return any(self._are_few(both & ~fits, both) for fits in ways)
 
     def _is_no_chance(self, rule: Rule, name: str) -> bool:
         """Tell whether enough people would break a rule if one of its columns were shuffled."""
@@ -261,7 +287,8 @@ class Search:
         order = np.random.default_rng(0).permutation(self.table.height)
         frame = self.table.select(rule.columns)
         frame = frame.with_columns(frame[name].gather(order))
-        return self._are_enough(broken(rule, replace(self.values, frame=frame)))
+        wrong = broken(rule, replace(self.values, frame=frame))
+        return people_among(wrong, self.people) >= self.asked.chance
 
     def _formulas(self) -> Iterator[Proposal]:
         """Look for what is computed from other columns: see :mod:`tulle._relations.formulas`."""
@@ -323,8 +350,8 @@ class Search:
                 continue
             if self._explains(first, last) and not self._is_time(first):
                 continue
-            if {first, last} <= self.computed:
-                continue
+            if first in self.computed or last in self.computed:
+                continue  # what it is made of decides
             for low, high in ((first, last), (last, first)):
                 if self._may_be_ordered(low, high):
                     text = f"{quote(low)} <= {quote(high)}"
@@ -346,7 +373,7 @@ class Search:
         ordered = np.sort(last[both])
         by_chance = np.searchsorted(ordered, first[both], side="left") / len(ordered)
         share = float(by_chance.mean())
-        return share >= _EXPECTED_SHARE and share * self.everybody >= self.least
+        return share >= _EXPECTED_SHARE and share * self.everybody >= self.asked.chance
 
     # -- states -----------------------------------------------------------------------------------
 
@@ -409,7 +436,7 @@ class Search:
         """Tell whether a state is that of some rows, where by chance enough would be in another."""
         if not self._are_few(rows & ~gone, rows):
             return False
-        return people_among(rows, self.people) * (1 - float(gone.mean())) >= self.least
+        return people_among(rows, self.people) * (1 - float(gone.mean())) >= self.asked.chance
 
     def _words_with(self, target: str, gone: Flags, other: str) -> Iterator[str]:
         if not isinstance(self.columns.get(other), CategoryColumn):
@@ -469,15 +496,15 @@ class Search:
 
     def _dependencies(self) -> Iterator[Proposal]:
         """Return the columns that follow from another one."""
-        columns = list(self.columns.values())
+        columns = [one for name, one in self.columns.items() if name not in self.computed]
         for one in find_dependencies(columns, self.k, self._weights):
-            if self._explains(one.source, one.target) or one.target in self.computed:
+            if self._explains(one.source, one.target):
                 continue
             text = f"{quote(one.source)} -> {quote(one.target)}"
             found = self._proposal(text)
             if found is not None:
                 self.explained.append(frozenset((one.source, one.target)))
-                self.computed.add(one.target)
+                self.computed[one.target] = (one.source,)
                 yield found
 
     def _pairs(self) -> Iterator[Proposal]:
@@ -487,7 +514,7 @@ class Search:
         for first, last in combinations(names, 2):
             if self._explains(first, last) or frozenset((first, last)) in self.bound:
                 continue
-            if {first, last} <= self.computed:
+            if {first, last} <= self.computed.keys():
                 continue
             for text, rare in self._never(first, last):
                 found = self._proposal(text)

@@ -7,7 +7,7 @@ in a release count as missing, since what they were is not said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -362,6 +362,19 @@ def closeness(unit: float | None, size: Floats) -> Floats:
     if unit is None:
         return size * _CLOSE
     return np.maximum(size * (_DIGITS if unit < _FINE else _EXACT), unit * (1 - 1e-6))
+
+
+def roundings(formed: Floats, value: Floats, unit: float | None) -> Iterator[Flags]:
+    """Yield where a column may be a formula that was rounded to the nearest unit, down, or up."""
+    slack = closeness(unit, np.abs(value))
+    away = formed - value
+    if unit is None or unit < _FINE:
+        yield np.abs(away) <= slack
+        return
+    rest = 1e-6 * unit + _EXACT * np.abs(value)
+    yield np.abs(away) <= unit / 2 + rest
+    yield (away >= -rest) & (away <= slack)
+    yield (away <= rest) & (away >= -slack)
 
 
 def _same_words(node: Call, values: Values) -> Truth:

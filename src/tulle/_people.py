@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._types import Integers, Ints
+from tulle._types import Flags, Integers, Ints
 
 _ROOM = 8  # flags to each row: more pairs than that are sorted instead
+
+
+def people_among(rows: Flags, people: Integers | None) -> int:
+    """Return how many different people some rows are of; without ``people``, how many rows."""
+    return int(distinct_people(rows.astype(np.int64) - 1, people, 1)[0])
 
 
 def distinct_people(keys: Integers, people: Integers | None, size: int) -> Ints:

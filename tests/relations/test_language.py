@@ -68,6 +68,12 @@ def rows(text: str, table: pl.DataFrame = TABLE) -> list[int]:
         ("days('2019-12-31', days) = 1", [1, 3]),
         ("years('2000-03-01', days) = 20", [0]),
         ("a ≤ b", [2]),
+        ("c = exp(log(b)) - 2 * log10(10)", [0, 1, 2, 3]),
+        ("b = sqrt(b ^ 2)", []),
+        ("`missing` = sex == 'm'", []),
+        ("`missing` = (b = 2)", [1, 2]),
+        ("one_of(`missing`, `education-num`)", [0, 1]),
+        ("at_most_one_of(a, `education-num`)", [0]),
     ],
 )
 def test_what_rules_say(text: str, wrong: list[int]) -> None:
@@ -90,6 +96,9 @@ def test_what_rules_say(text: str, wrong: list[int]) -> None:
         ("a < 3 b", 7),
         ("1 is missing", 3),
         ("a and b + 1", 1),
+        ("a = b == c == 3", 16),
+        ("one_of(a + b)", 10),
+        ("log(a, b) = 3", 1),
         ("", 1),
     ],
 )

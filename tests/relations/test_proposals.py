@@ -21,7 +21,7 @@ def proposals(table: pl.DataFrame, k: int = 10) -> dict[str, tuple[int, int]]:
 def _arguments(table: pl.DataFrame, k: int):
     encoder = TableEncoder().fit(table)
     columns = {c.name: c for c in encoder.plain(table, k, np.random.default_rng(0))}
-    return table, columns, k, np.ones(table.height), {}
+    return table, columns, k, None, {}
 
 
 def test_the_rules_of_a_hospital_are_found() -> None:
@@ -39,6 +39,95 @@ def test_the_rules_of_a_hospital_are_found() -> None:
     assert len(sums) == 1
     assert {"treatment", "drugs", "room"} <= set(sums[0].split())
     assert all(exceptions == 0 for _, exceptions in found.values())
+
+
+def _computed(n: int = 600) -> tuple[pl.DataFrame, set[str]]:
+    """Return a table whose columns were computed from others, and the formulas."""
+    rng = np.random.default_rng(0)
+    c, whole = pl.col, rng.integers
+    base = pl.DataFrame(
+        {
+            "wage": rng.lognormal(2, 0.6, n).round(2),
+            "exper": whole(0, 40, n),
+            "sales": np.where(rng.random(n) < 0.2, 0, rng.gamma(2, 100, n).round()),
+            "hours": whole(10, 60, n),
+            "cases": whole(1, 900, n),
+            "number": whole(1000, 9000, n),
+            **{f"q{i}": whole(0, 5, n) for i in (1, 2, 3)},
+            "wood": whole(0, 60, n),
+            "field": whole(0, 40, n),
+            **{name: whole(0, 2, n) for name in ("south", "union")},
+            "temp": rng.normal(12, 8, n).round(1),
+            "days": whole(1, 400, n),
+        }
+    )
+    table = base.with_columns(
+        lwage=c("wage").log().round(6),
+        exper2=c("exper") ** 2,
+        lsales=pl.when(c("sales") > 0).then(c("sales").log().round(5)).otherwise(0.0),
+        more=c("sales").log1p().round(5),
+        pay=(c("wage") * c("hours")).round(2),
+        rate=(100 * c("cases") / c("number")).round(1),
+        score=c("q1") + c("q2") + c("q3"),
+        rest=100 - c("wood") - c("field"),
+        south_hours=c("south") * c("hours"),
+        both=c("south") * c("union"),
+        fahrenheit=(1.8 * c("temp") + 32).round(2),
+        again=c("days"),
+        root=c("days").sqrt().round(4),
+        every=(1000 / c("days")).round(3),
+    )
+    return table, {
+        "lwage = log(wage)",
+        "exper2 = exper ** 2",
+        "lsales = log(sales)",
+        "more = log(1 + sales)",
+        "pay = wage * hours",
+        "rate = 100 * cases / number",
+        "score = q1 + q2 + q3",
+        "wood + field + rest = 100",
+        "south_hours = hours * south",
+        "both = south * union",
+        "fahrenheit = 1.8 * temp + 32",
+        "again = `days`",
+        "root = sqrt(`days`)",
+        "every = 1000 * 1 / `days`",
+    }
+
+
+@pytest.mark.slow
+def test_what_was_computed_is_found_and_nothing_else_is() -> None:
+    table, formulas = _computed()
+    assert set(proposals(table)) == formulas
+
+
+@pytest.mark.slow
+def test_columns_that_were_shuffled_get_no_formula() -> None:
+    table, _ = _computed()
+    for seed in range(5):
+        shuffled = [column.shuffle(seed=seed * 100 + i) for i, column in enumerate(table)]
+        assert proposals(pl.DataFrame(shuffled)) == {}
+
+
+@pytest.mark.slow
+def test_missing_values_do_not_hide_a_formula() -> None:
+    table, formulas = _computed()
+    rng = np.random.default_rng(1)
+    holes = table.select(
+        pl.when(pl.Series(rng.random(table.height) > 0.1)).then(name) for name in table.columns
+    )
+    assert {text for text in formulas if text.count("+") < 2} <= set(proposals(holes))
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_sets_of_columns_of_which_one_is_1_are_found(always: bool) -> None:
+    rng = np.random.default_rng(0)
+    industry = rng.choice(6 if always else 7, 1_000)
+    dummies = {f"i{place}": (industry == place).astype(int) for place in range(6)}
+    other = {name: rng.integers(0, 2, 1_000) for name in ("union", "married")}
+    found = proposals(pl.DataFrame({"union": other["union"], **dummies, **other}))
+    said = "one_of" if always else "at_most_one_of"
+    assert set(found) == {f"{said}(i0, i1, i2, i3, i4, i5)"}
 
 
 @pytest.mark.slow
@@ -65,9 +154,9 @@ def test_columns_that_have_nothing_to_do_with_each_other_get_no_rule() -> None:
 @pytest.mark.slow
 def test_a_boolean_that_only_some_ages_allow() -> None:
     rng = np.random.default_rng(0)
-    age = rng.integers(18, 90, 2_000)
-    retired = (age > 60) & (rng.random(2_000) < 0.6)
-    table = pl.DataFrame({"age": age, "retired": retired, "cost": rng.normal(size=2_000)})
+    age = rng.integers(18, 90, 4_000)
+    retired = (age > 60) & (rng.random(4_000) < 0.6)
+    table = pl.DataFrame({"age": age, "retired": retired, "cost": rng.normal(size=4_000)})
     assert proposals(table) == {'retired = "false" if age < 61': ((age < 61).sum(), 0)}
     condenser = Condenser(k=10, random_state=0)
     release = condenser.fit_resample(table)
@@ -138,6 +227,51 @@ def test_large_tables_are_searched_in_part_and_counted_in_full() -> None:
     low = rng.integers(0, 100_000, n)
     table = pl.DataFrame({"low": low, "high": low + rng.poisson(50, n)})
     assert proposals(table)["low <= high"] == (n, 0)
+
+
+def _incomes(young: int) -> pl.DataFrame:
+    """Return ages and classes: few below 25 have the second, from then on many have."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(17, 60, 4_000)
+    rich = (age >= 25) & (rng.random(4_000) < 0.5)
+    rich[np.flatnonzero(age == 23)[:young]] = True
+    return pl.DataFrame(
+        {"age": age, "class": np.where(rich, ">50K", "<=50K"), "x": rng.random(4_000)}
+    )
+
+
+def test_the_edge_of_a_condition_rests_on_k_different_people() -> None:
+    table = _incomes(4)
+    edges = set()
+    for seed in range(12):
+        for rule in find_rules(*_arguments(table, 20), np.random.default_rng(seed)):
+            edge = int(rule.text.rpartition("age < ")[2])
+            beyond = table.filter((pl.col("age") <= edge) & (pl.col("class") == ">50K"))
+            edges.add(edge)
+            assert beyond.height >= 20
+    assert edges
+
+
+def test_rows_of_one_person_are_no_evidence() -> None:
+    table = _incomes(0)
+    arguments = [*_arguments(table, 20)]
+    arguments[3] = np.where((table["age"] < 25).to_numpy(), 1, np.arange(4_000) + 2)
+    assert not any("age <" in one.rule.text for one in propose_rules(*arguments))
+
+
+@pytest.mark.slow
+def test_one_person_does_not_decide_whether_a_rule_is_found() -> None:
+    rng = np.random.default_rng(0)
+    low = rng.integers(0, 1000, 800)
+    high = low + rng.integers(0, 400, 800)
+    found = []
+    for exceptions in range(5):
+        high[:exceptions] = low[:exceptions] - 20
+        arguments = _arguments(pl.DataFrame({"low": low, "high": high}), 20)
+        draws = [find_rules(*arguments, np.random.default_rng(seed)) for seed in range(60)]
+        found.append(np.mean([bool(rules) for rules in draws]))
+    assert found[0] == 1
+    assert np.abs(np.diff(found)).max() < 0.25  # 2 in k, and chance
 
 
 @pytest.mark.slow

@@ -432,7 +432,7 @@ def test_unseen_values_are_counted_not_shown():
 
 def test_rare_categories_and_empty_columns_are_counted():
     table = pl.DataFrame({"c": list("aaaaabbc"), "e": [np.nan] * 8, "k": [3] * 8})
-    encoder = TableEncoder().fit(table, crowd=Crowd(3, np.ones(8)))
+    encoder = TableEncoder().fit(table, crowd=Crowd(3, np.ones(8, dtype=bool)))
     assert encoder.merged() == {"c": (2, 3)}
     assert encoder.decode(encoder.encode(table))["c"].to_list() == ["a"] * 5 + ["other"] * 3
     assert encoder.empty_ == ["e"]
@@ -449,14 +449,12 @@ def test_ranges_can_be_those_of_some_records_alone():
     table = pl.DataFrame({"a": [1.5, 2.5, 90.5, None], "b": [0, 7, 9, 7], "c": [4, 4, 4, 4]})
     encoder = TableEncoder([_bounded("c", 0, 10)]).fit(table)
     matrix = encoder.encode(table)
-    encoder.confine(matrix[[0, 1, 3]], np.ones(3))
+    encoder.confine(matrix[[0, 1, 3]], None)
     a, b, c = encoder._codecs
     assert (a.low, a.high, a.observed, a.pair) == (1.5, 2.5, 2, (1.5, 2.5))
     assert (b.low, b.high, b.pair) == (0, 7, (0, 7))
     assert (c.low, c.high) == (0, 10)  # public
-    encoder.confine(
-        matrix[3:], np.ones(1)
-    )  # a holds no value, and none is shown until there is one
+    encoder.confine(matrix[3:], None)  # a holds no value, and none is shown until there is one
     encoder.widen(matrix[2:3])
     assert (a.low, a.high, a.observed) == (90.5, 90.5, 1)
 

@@ -16,7 +16,7 @@ from tulle.table.schema import Column, Kind
 
 
 def crowd(k: int, rows: int) -> Crowd:
-    return Crowd(k, np.ones(rows))
+    return Crowd(k, np.ones(rows, dtype=bool))
 
 
 def shown(values: list[Any], k: int, **options: Any) -> list[Any]:
@@ -69,6 +69,35 @@ def test_rare_ordered_values_become_their_neighbour() -> None:
     assert shown([1, 2, 3, 4], 3, kind=Kind.ORDERED) == [None] * 4
 
 
+@pytest.mark.parametrize("kind", [Kind.CATEGORY, Kind.ORDERED, Kind.BOOLEAN])
+def test_a_value_of_many_people_with_several_rows_is_not_rare(kind: Kind) -> None:
+    # 90 of 300 people, each with one of their six rows: by sixths they would add up to 15
+    people = np.repeat(np.arange(300), 6)
+    held = (np.arange(1_800) % 6 == 0) & (people < 90)
+    values = {Kind.BOOLEAN: held, Kind.ORDERED: np.where(held, 7, 3)}
+    table = pl.DataFrame({"c": values.get(kind, np.where(held, "A41.9", "I50.1"))})
+    everybody = Crowd.of_kept(20, np.ones(1_800, dtype=bool), people, np.random.default_rng(0))
+    encoder = TableEncoder([Column("c", kind)]).fit(table, crowd=everybody)
+    assert encoder.merged() == {}
+    assert encoder.decode(encoder.encode(table))["c"].to_list() == table["c"].to_list()
+    assert everybody.hold(held) == 90
+
+
+def test_a_value_in_many_rows_of_few_people_is_rare() -> None:
+    people = np.repeat(np.arange(100), 6)
+    table = pl.DataFrame({"c": np.where(people < 5, "a", np.where(people < 9, "b", "c"))})
+    few = Crowd.of_kept(10, np.ones(600, dtype=bool), people)
+    encoder = TableEncoder([Column("c", Kind.CATEGORY)]).fit(table, crowd=few)
+    assert encoder.merged() == {"c": (2, 54)}
+
+
+def test_a_bound_rests_on_different_people() -> None:
+    people = np.r_[np.repeat(0, 50), np.arange(1, 201)]
+    values = np.r_[np.full(50, 9_999.0), np.arange(200.0)]
+    _, high = safe_bounds(values, Crowd.of_kept(10, values >= 0, people), slice(None))
+    assert high < 300
+
+
 TREES = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("abcdefghXYZ"), max_size=8)
 
 
@@ -84,13 +113,15 @@ def test_everything_that_is_shown_is_held_by_k_people(
     values: list[str | None], k: int, parents: dict[str, str], nameless: bool, seed: int
 ) -> None:
     people = np.random.default_rng(seed).integers(0, 15, len(values))
-    _, rows = np.unique(people, return_counts=True)
-    weights = 1.0 / rows[np.unique(people, return_inverse=True)[1]]
     domain = sorted({value for value in values if value is not None})
     codes = np.array([-1 if value is None else domain.index(value) for value in values])
     rng = np.random.default_rng(seed)
     merging, new = merge_categories(
-        codes, domain, Crowd(k, weights, rng), Hierarchy.of(parents), nameless=nameless
+        codes,
+        domain,
+        Crowd.of_kept(k, np.ones(len(values), dtype=bool), people, rng),
+        Hierarchy.of(parents),
+        nameless=nameless,
     )
     for place in set(new.tolist()) - {-1}:
         held = len(set(people[new == place].tolist()))

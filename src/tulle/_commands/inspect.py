@@ -120,7 +120,7 @@ def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal
         return []
     known = {column.name: column for column in plain}
     seen = as_released(table, encoder.codecs, known)
-    return propose_rules(seen, known, LEAST, crowd.weights, writings_of(encoder.codecs))
+    return propose_rules(seen, known, LEAST, people, writings_of(encoder.codecs))
 
 
 def policy_path(source: str | os.PathLike[str]) -> Path:

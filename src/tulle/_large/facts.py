@@ -16,7 +16,7 @@ import polars as pl
 import polars.selectors as cs
 from numpy.typing import NDArray
 
-from tulle._types import Flags, Floats, Ints
+from tulle._types import Flags, Ints
 from tulle.errors import DataError
 from tulle.table._person import person_names
 from tulle.table._series import filled, is_missing
@@ -394,7 +394,7 @@ class TableFacts:
             return pl.DataFrame({"rows": [self.records]})
         return self._unit_counts.sort(self._units)
 
-    def more(self, sample: pl.DataFrame, weights: Floats, k: int) -> dict[str, pl.Series]:
+    def more(self, sample: pl.DataFrame, people: Ints | None, k: int) -> dict[str, pl.Series]:
         """Return values to add to the sample of each column, so that it shows all that matters.
 
         A value that as many people hold as can be asked for is then held by as many in the column;
@@ -404,15 +404,16 @@ class TableFacts:
         added = {}
         for name, counted in self._counted.items():
             rows = discrete_rows(sample[name], self._schema[name])
-            there = {"value": sample[name].filter(pl.Series(rows)), "weight": weights[rows]}
-            held = pl.DataFrame(there).group_by("value").agg(pl.col("weight").sum())
-            people = pl.len() if "person" in counted.columns else pl.col("rows").sum()
-            asked = counted.group_by("value").agg(people.alias("people").cast(pl.Int64))
-            copies = pl.min_horizontal("people", pl.lit(enough)) - pl.col("weight").ceil()
+            persons = np.arange(len(rows)) if people is None else people
+            there = {"value": sample[name].filter(pl.Series(rows)), "there": persons[rows]}
+            held = pl.DataFrame(there).group_by("value").agg(pl.col("there").n_unique())
+            asked_for = pl.len() if "person" in counted.columns else pl.col("rows").sum()
+            asked = counted.group_by("value").agg(asked_for.alias("people").cast(pl.Int64))
+            copies = pl.min_horizontal("people", pl.lit(enough)) - pl.col("there")
             short = (
                 asked.join(held, on="value", how="left", nulls_equal=True)
-                .with_columns(pl.col("weight").fill_null(0.0))
-                .with_columns(copies.cast(pl.Int64).alias("copies"))
+                .with_columns(pl.col("there").cast(pl.Int64).fill_null(0))
+                .with_columns(copies.alias("copies"))
                 .filter(pl.col("copies") > 0)
                 .sort("value")
             )

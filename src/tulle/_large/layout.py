@@ -88,8 +88,9 @@ def fit_layout(
     """
     persons = None if people is None else person_numbers(people)
     weights = weigh_people(persons, sample.height)
-    more = facts.more(sample, weights, k)
-    encoder = TableEncoder(schema).fit_longer(sample, more, Crowd(k, weights, rng))
+    more = facts.more(sample, persons, k)
+    crowd = Crowd.of_kept(k, np.ones(sample.height, dtype=bool), persons, rng)
+    encoder = TableEncoder(schema).fit_longer(sample, more, crowd)
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     columns = encoder.plain(sample, k, rng, persons)
     found = find_dependencies(columns, k, weights, rng=rng)
@@ -98,12 +99,10 @@ def fit_layout(
 
     def model(name: str) -> Cells:
         others = len(more.get(name, ()))  # each of one more person
-        further = np.r_[weights, np.ones(others)]
-        column = encoder.codecs[name].plain(longer(sample[name], more), k, own[name], further)
-        whose = None
-        if persons is not None:
-            whose = np.r_[persons, int(persons.max(initial=0)) + 1 + np.arange(others)]
-        return fit_cells(column, k, Owners(further, whose), own[name], exact=False)[0]
+        series, together = longer(sample[name], more), crowd.with_more(others).people
+        column = encoder.codecs[name].plain(series, k, own[name], together)
+        owners = Owners(np.r_[weights, np.ones(others)], together)
+        return fit_cells(column, k, owners, own[name], exact=False)[0]
 
     models = on_all_cores(model, names, sample.height * len(names))
     sizes = {model.name: model.size for model in models}

@@ -4,9 +4,12 @@
 
     admitted <= discharged                     order, also in chains: 0 <= age <= 120
     bmi = weight / (height / 100) ** 2         arithmetic; days between dates are numbers
+    lwage = log(wage)                          functions: log, log10, exp, sqrt, abs, floor, ...
+    black = race == "b"                        1 where something is so, 0 where it is not
     age = years(born, admitted)                whole years between dates
     industry -> sector                         a value of the first has one value of the second
     known(ward, diagnosis)                     only combinations that the table has
+    one_of(north, south, west)                 one of these columns is 1 (or at_most_one_of)
     never sex = "m" and births > 0             what must not be
     income is missing if age < 15              what must be under a condition
     pregnant = "yes" only if sex = "f"         the same the other way round
@@ -25,13 +28,15 @@ from typing import NamedTuple
 from tulle.errors import ParameterError, nearest_name
 
 COMPARISONS = ("<=", "<", ">=", ">", "=", "!=")
-FUNCTIONS = {"years": 2, "days": 2, "year": 1, "abs": 1, "floor": 1, "round": 1, "min": 0, "max": 0}
+FUNCTIONS = dict.fromkeys(("abs", "exp", "floor", "log", "log10", "round", "sqrt", "year"), 1)
+FUNCTIONS |= {"years": 2, "days": 2, "min": 0, "max": 0}
+SETS = ("known", "one_of", "at_most_one_of")  # what is said of a list of columns
 _KEYWORDS = ("and", "or", "not", "never", "if", "then", "only", "is", "in", "missing")
 _SAME = {"==": "=", "<>": "!=", "≤": "<=", "≥": ">=", "≠": "!=", "^": "**", "=>": "->", "→": "->"}
 _SYMBOL = re.compile(r"->|=>|<=|>=|==|!=|<>|\*\*|[-+*/^()<>=,≤≥≠→]")
 _NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _WORD = re.compile(r"[^\W\d]\w*")
-_CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not", "if", "missing", "in", "->", "known"})
+_CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not", "if", "missing", "in", "->", *SETS})
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def parse_rule(text: str, names: Collection[str]) -> Rule:
 def quote(name: str) -> str:
     """Write a column's name so that it is read as one, whatever other columns there are."""
     plain = _WORD.fullmatch(name) and name not in _KEYWORDS and name not in FUNCTIONS
-    return name if plain and name != "known" else f"`{name}`"
+    return name if plain and name not in SETS else f"`{name}`"
 
 
 class _Token(NamedTuple):
@@ -157,7 +162,7 @@ class _Parser:
         name = self._name_at(place)
         found = word.group() if word else number.group() if number else ""
         if name is not None and (len(name) > len(found) or (word and found not in _KEYWORDS)):
-            called = found in (*FUNCTIONS, "known") and self._opens(place + len(found))
+            called = found in (*FUNCTIONS, *SETS) and self._opens(place + len(found))
             if not called or len(name) > len(found):
                 return _Token("name", name, place), place + len(name)
         if number:
@@ -196,7 +201,7 @@ class _Parser:
             return _Token(small, word, place)
         if small in ("true", "false"):
             return _Token("number", "1" if small == "true" else "0", place)
-        if (small in FUNCTIONS or small == "known") and self._opens(place + len(word)):
+        if small in (*FUNCTIONS, *SETS) and self._opens(place + len(word)):
             return _Token("function", small, place)
         raise self._unknown(place, word)
 
@@ -298,9 +303,14 @@ class _Parser:
             return self._property(left)
         links: list[Node] = []
         while self._next.kind in COMPARISONS:
-            op = self._step().kind
+            sign = self._step()
             right = self._sum()
-            links.append(Call(op, (self._quantity(left), self._quantity(right))))
+            if sign.value == "=" and self._next.value == "==":  # 1 where that is so
+                self._step()
+                right = Call("=", (self._quantity(right), self._quantity(self._sum())))
+            if sign.kind != "=" or links:
+                right = self._quantity(right)
+            links.append(Call(sign.kind, (self._quantity(left), right)))
             left = right
         if not links:
             return left
@@ -368,10 +378,10 @@ class _Parser:
 
     def _function(self, token: _Token) -> Node:
         self._expect("(")
-        if token.value == "known":
+        if token.value in SETS:
             columns = self._columns()
             self._expect(")")
-            return Call("known", tuple(columns))
+            return Call(token.value, tuple(columns))
         args = [self._quantity(self._sum())]
         while self._take(","):
             args.append(self._quantity(self._sum()))

@@ -8,8 +8,7 @@
 * Records that break any other rule are drawn again.
 
 A derivation needs the columns it is made of before it: where that would go round in a circle, the
-rule is kept by drawing again. A rule that fewer than about ``k`` people break is kept in all
-records; one that more break is broken about as often as it was.
+rule is kept by drawing again. A rule is kept in all records, whoever breaks it in the table.
 """
 
 from __future__ import annotations
@@ -21,19 +20,43 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._people import people_among
 from tulle._relations.language import Call, Name, Node, Number, Rule, columns_of
-from tulle._relations.steps import Blanked, Clock, Computed, Mapped, Step, fit_longer, snap
-from tulle._relations.values import Values, broken, is_text, quantity, unit_of, writings_of
+from tulle._relations.steps import (
+    Blanked,
+    Chosen,
+    Clock,
+    Computed,
+    Made,
+    Mapped,
+    Step,
+    fit_longer,
+    snap,
+)
+from tulle._relations.values import (
+    Values,
+    broken,
+    is_text,
+    keys_of,
+    part_broken,
+    quantity,
+    unit_of,
+    usual_targets,
+    writings_of,
+)
 from tulle._shape.columns import (
     CategoryColumn,
     Column,
     NumberColumn,
+    cells_of,
     missing_of,
     take_rows,
+    weigh_people,
     with_cells,
 )
 from tulle._shape.dependencies import fit_dependency
-from tulle._types import Flags, Floats
+from tulle._shape.quantiles import draw_threshold
+from tulle._types import Flags, Floats, Ints
 from tulle.table._codecs import Codec
 from tulle.table._numbers import NumberCodec
 from tulle.table._series import with_nulls
@@ -54,7 +77,7 @@ class Kept:
 
     rule: Rule
     found: bool  # proposed from the table, not given
-    rate: float  # share of records that break it; 0 where fewer than about k people do
+    share: float  # of the table's records that break it; 0 where fewer than about k people do
 
 
 @dataclass(frozen=True)
@@ -70,7 +93,8 @@ class Plan:
 
     def joined(self, other: Plan) -> Plan:
         """Return a plan that checks what both do in a table that both made parts of."""
-        same = [kept for kept in self.rules if kept in other.rules]
+        theirs = {kept.rule for kept in other.rules}
+        same = [kept for kept in self.rules if kept.rule in theirs]
         merged = {**self.merged, **other.merged}
         return Plan(tuple(same), (), self.units, merged, {}, self.writings)
 
@@ -109,15 +133,16 @@ class Plan:
                 series[step.target] = with_nulls(series[step.target], rows)
                 drawn[step.target] = _without(drawn[step.target], rows)
             else:
-                drawn[step.target] = step.make(values, drawn, rng)
-                series[step.target] = codecs[step.target].restore(drawn[step.target])
+                cells = drawn[step.target] = step.make(values, drawn, rng)
+                codec = codecs[step.target]
+                computed = isinstance(step, Computed)
+                restored = step.restore(cells, drawn, codec) if computed else codec.restore(cells)
+                series[step.target] = restored
         return _frame({name: series[name] for name in (*codecs, *fixed)})
 
-    def redraw(
-        self, frame: pl.DataFrame, draw: Callable[[int], pl.DataFrame], rng: np.random.Generator
-    ) -> pl.DataFrame:
+    def redraw(self, frame: pl.DataFrame, draw: Callable[[int], pl.DataFrame]) -> pl.DataFrame:
         """Replace records that break rules by others that do not; some stay if none are found."""
-        left = np.flatnonzero(self._unwanted(frame, rng))
+        left = np.flatnonzero(self._breaking(frame))
         for _ in range(_TRIES):
             if not len(left):
                 break
@@ -134,22 +159,10 @@ class Plan:
         values = self.values(frame)
         wrong = np.zeros(frame.height, dtype=bool)
         for kept in self.rules:
-            if _is_rowwise(kept):
-                wrong |= broken(kept.rule, values)
+            for part in kept.rule.parts:
+                if part.op != "->" or part in self.known:
+                    wrong |= part_broken(part, values)
         return wrong
-
-    def _unwanted(self, frame: pl.DataFrame, rng: np.random.Generator) -> Flags:
-        """Return the records to draw again: of a rule that is broken at times, the surplus."""
-        values = self.values(frame)
-        unwanted = np.zeros(frame.height, dtype=bool)
-        for kept in self.rules:
-            if not _is_rowwise(kept):
-                continue
-            rows = np.flatnonzero(broken(kept.rule, values))
-            allowed = int(rng.binomial(frame.height, kept.rate)) if kept.rate else 0
-            if len(rows) > allowed:
-                unwanted[rng.permutation(rows)[allowed:]] = True
-        return unwanted
 
 
 def _frame(series: Mapping[str, pl.Series]) -> pl.DataFrame:
@@ -159,12 +172,6 @@ def _frame(series: Mapping[str, pl.Series]) -> pl.DataFrame:
 def _without(cells: Any, rows: Flags) -> Any:
     """Return drawn cells with some missing: codes are then -1, numbers NaN."""
     return np.where(rows, -1 if np.issubdtype(cells.dtype, np.integer) else np.nan, cells)
-
-
-def _is_rowwise(kept: Kept) -> bool:
-    """Tell whether drawing a record again can mend it: a distance that is drawn, it cannot."""
-    ops = {part.op for part in kept.rule.parts}
-    return "->" not in ops and not (kept.rate and "=" in ops)
 
 
 # -- fitting -------------------------------------------------------------------------------------
@@ -178,12 +185,12 @@ class Planner:
     codecs: Mapping[str, Codec]
     columns: dict[str, Column]  # as the model takes them
     k: int
-    people: Floats  # what each row counts
+    people: Ints | None  # the person of each row, if some have several
     rng: np.random.Generator
 
     def plan(self, rules: Sequence[tuple[Rule, bool]]) -> tuple[Plan, list[Column]]:
         """Return the plan, and the columns to model in place of the given ones."""
-        self.steps: dict[str, Computed | Mapped] = {}
+        self.steps: dict[str, Made] = {}
         self.blanks: dict[str, list[Blanked]] = {}
         self.extra: dict[str, list[Column]] = {}
         used = dict.fromkeys(name for rule, _ in rules for name in rule.columns)
@@ -191,35 +198,36 @@ class Planner:
         self.units = {name: unit_of(self.values.typed(name)) for name in used}
         self.values.units = self.units
         kept = tuple(self._kept(rule, found) for rule, found in rules)
-        parts = [(part, one) for one in kept for part in one.rule.parts]
-        for part, one in parts:
-            self._equate(part, one)
-        for part, one in parts:
-            self._look_up(part, one)
-        for part, one in sorted(parts, key=lambda pair: self._spread(pair[0])):
-            self._put_in_order(part, one)
-        for part, one in parts:
-            self._blank(part, one)
-        known = {part: self._combinations(part) for part, _ in parts if part.op == "known"}
+        parts = [part for one in kept for part in one.rule.parts]
+        for part in parts:
+            self._equate(part)
+        for part in parts:
+            self._look_up(part)
+        for part in parts:
+            self._choose(part)
+        for part in sorted(parts, key=self._spread):
+            self._put_in_order(part)
+        for part in parts:
+            self._blank(part)
+        known = {part: self._combinations(part) for part in parts if self._is_listed(part)}
         steps, writings = tuple(self._ordered()), self.values.writings
         plan = Plan(kept, steps, self.units, self._merged(), known, writings)
         return plan, list(self._modelled())
 
     def _kept(self, rule: Rule, found: bool) -> Kept:
         wrong = broken(rule, self.values)
-        few = self.k * (0.5 + 0.5 * self.rng.random())
-        rate = float(wrong.mean()) if self.people[wrong].sum() >= few else 0.0
-        return Kept(rule, found, rate)
+        many = people_among(wrong, self.people) >= draw_threshold(self.k, self.rng)
+        return Kept(rule, found, float(wrong.mean()) if many else 0.0)
 
     # -- columns that follow by arithmetic --------------------------------------------------------
 
-    def _equate(self, part: Call, kept: Kept) -> None:
+    def _equate(self, part: Call) -> None:
         """Leave out a column that the others of an equation give."""
         if part.op != "=" or all(self.values.is_words(side) for side in part.args):
             return
         for target, formula in self._solutions(part):
             if self._free(target, formula):
-                self._compute(target, formula, exact=kept.rate == 0.0)
+                self._compute(target, formula)
                 return
 
     def _solutions(self, part: Call) -> Iterator[tuple[str, Node]]:
@@ -245,7 +253,9 @@ class Planner:
 
     def _free(self, target: str, formula: Node) -> bool:
         """Tell whether a column can be made of others: it is not yet, and they do not need it."""
-        if target in self.steps or not isinstance(self.codecs.get(target), NumberCodec):
+        if target in self.steps or target not in self.codecs:
+            return False
+        if not isinstance(self.codecs[target], NumberCodec) and self._written(target) is None:
             return False
         return bool(list(columns_of(formula))) and not self._needs(columns_of(formula), target)
 
@@ -260,18 +270,20 @@ class Planner:
                     return True
         return False
 
-    def _compute(self, target: str, formula: Node, *, exact: bool) -> None:
-        """Leave out the target; where the formula is not all there is, model what else there is."""
-        unit, clock = self.units[target], Clock.of(self.codecs[target])
+    def _compute(self, target: str, formula: Node) -> None:
+        """Leave out the target; where the formula has no value, model what there is."""
+        unit, written = self.units[target], self._written(target)
+        clock = Clock.of(self.codecs[target]) if written is None else Clock()
         value, formed = self.values.numbers(target), quantity(formula, self.values)
         rounding = _rounding(value, formed, unit)
-        step = Computed(target, formula, unit, clock, rounding)
-        extra: list[Column] = []
-        if not exact:
-            away = _in_units(value - snap(formed, unit, rounding), unit)
-            extra.append(NumberColumn(f"{target}\0distance", away, None if unit is None else 0))
-            step = replace(step, distance=extra[0].name)
-        self._store(step, ~np.isnan(formed), ~np.isnan(value), extra)
+        step = Computed(target, formula, unit, clock, rounding, written=written)
+        self._store(step, ~np.isnan(formed), ~np.isnan(value), [])
+
+    def _written(self, name: str) -> Any:
+        """Return the type of a column of numbers or truths of which the model draws codes."""
+        dtype = self.values.typed(name).dtype
+        plain = dtype.is_numeric() or dtype == pl.Boolean
+        return dtype if plain and not isinstance(self.codecs[name], NumberCodec) else None
 
     def _store(
         self, step: Computed | Mapped, formed: Flags, there: Flags, extra: list[Column]
@@ -282,7 +294,7 @@ class Planner:
         """
         column = self.columns[step.target]
         states = np.zeros(len(formed), dtype=bool)
-        if isinstance(column, NumberColumn) and isinstance(step, Computed):
+        if isinstance(column, NumberColumn) and isinstance(step, Computed) and step.written is None:
             states = np.isin(column.values, column.specials)
             step = replace(step, states=column.specials)
         own = with_cells(column, f"{step.target}\0own", ~formed | states)
@@ -298,17 +310,17 @@ class Planner:
         self.extra[step.target] = extra
 
     def _are_enough(self, rows: Flags) -> bool:
-        return bool(self.people[rows].sum() >= self.k - _SLACK)
+        return people_among(rows, self.people) >= self.k
 
     # -- columns that are looked up ---------------------------------------------------------------
 
-    def _look_up(self, part: Call, kept: Kept) -> None:
+    def _look_up(self, part: Call) -> None:
         """Leave out a column of which others decide the value."""
-        if part.op != "->" or kept.rate:
+        if part.op != "->":
             return
         *sources, target = columns_of(part)
         blocked = target in self.steps or target not in self.columns
-        if blocked or any(name not in self.columns for name in sources):
+        if blocked or any(name not in self.columns or self._is_coded(name) for name in sources):
             return
         if self._needs(sources, target):
             return
@@ -316,11 +328,47 @@ class Planner:
         there = ~np.logical_or.reduce([missing_of(column) for column in columns[:-1]])
         rows = np.flatnonzero(there & ~missing_of(columns[-1]))
         *known, answer = (take_rows(column, rows) for column in columns)
-        first = fit_dependency(known[0], answer, self.k, self.people[rows])
+        people = None if self.people is None else self.people[rows]
+        weights = weigh_people(self.people, self.frame.height)[rows]
+        first = fit_dependency(known[0], answer, self.k, weights)
         if first is not None:
-            longer = fit_longer(known, answer, self.k, self.people[rows])
+            longer = fit_longer(known, answer, self.k, people)
             step = Mapped(target, tuple(sources), first, longer)
             self._store(step, there, ~missing_of(columns[-1]), [])
+
+    def _is_coded(self, name: str) -> bool:
+        """Tell whether a column is computed in its own type: the model has no cells of it then."""
+        step = self.steps.get(name)
+        return isinstance(step, Computed) and step.written is not None
+
+    # -- sets of columns of which one is 1 --------------------------------------------------------
+
+    def _choose(self, part: Call) -> None:
+        """Model which column of a set is 1, in place of the columns."""
+        names = list(columns_of(part))
+        if part.op not in ("one_of", "at_most_one_of") or len({*names}) < len(names):
+            return
+        if any(name in self.steps or name not in self.columns for name in names):
+            return
+        ones = np.stack([self.values.numbers(name) for name in names], axis=1)
+        gone = np.isnan(ones)
+        count = (ones == 1).sum(axis=1)
+        which = np.where(count > 0, (ones == 1).argmax(axis=1), len(names))
+        wrong = (count > 1) | ((count == 0) & (part.op == "one_of"))
+        which = np.where(gone.any(axis=1) | wrong, -1, which)
+        if self._are_enough(gone.any(axis=1) & ~gone.all(axis=1)) or (count == 0).all():
+            return  # some of a record's columns are missing: not one thing
+        cells = [np.asarray(cells_of(self.columns[name])) for name in names]
+        pairs = [_cells_of_two(one, values) for one, values in zip(cells, ones.T)]
+        if any(pair is None for pair in pairs):
+            return
+        if not self._are_enough(gone.all(axis=1)):  # those who break the rule are as others are
+            which = np.where(which < 0, np.bincount(which[which >= 0]).argmax(), which)
+        hidden = CategoryColumn(f"{names[0]}\0which", which, len(names) + 1)
+        for place, (name, pair) in enumerate(zip(names, pairs)):
+            coded = isinstance(self.columns[name], CategoryColumn)
+            self.steps[name] = Chosen(name, hidden.name, place, pair, coded)
+            self.extra[name] = [] if place else [hidden]
 
     # -- orders -----------------------------------------------------------------------------------
 
@@ -331,7 +379,7 @@ class Planner:
         left, right = (quantity(side, self.values) for side in part.args)
         return _quartiles_apart(right - left)
 
-    def _put_in_order(self, part: Call, kept: Kept) -> None:
+    def _put_in_order(self, part: Call) -> None:
         """Model the distance of an order in place of one side, where that says more."""
         if part.op not in _TURNED:
             return
@@ -346,7 +394,7 @@ class Planner:
                 continue
             unit, rounding = self.units[name], "up" if sign > 0 else "down"
             away = _in_units(sign * (value - snap(formed, unit, rounding)), unit)
-            least = None if kept.rate else float(op == "<" and unit is not None)
+            least = float(op == "<" and unit is not None)
             column = NumberColumn(f"{name}\0distance", away, None if unit is None else 0)
             step = Computed(
                 name, formula, unit, Clock.of(self.codecs[name]), rounding, column.name, sign, least
@@ -365,8 +413,8 @@ class Planner:
 
     # -- what must be missing ---------------------------------------------------------------------
 
-    def _blank(self, part: Call, kept: Kept) -> None:
-        if part.op != "if" or kept.rate:
+    def _blank(self, part: Call) -> None:
+        if part.op != "if":
             return
         said, condition = part.args
         if not isinstance(said, Call) or said.op != "missing" or not isinstance(condition, Call):
@@ -379,12 +427,21 @@ class Planner:
 
     # -- all together -----------------------------------------------------------------------------
 
+    def _is_listed(self, part: Call) -> bool:
+        """Tell whether only known combinations follow a rule: of steps along a number, all do."""
+        if part.op == "->":
+            step = self.steps.get(list(columns_of(part))[-1])
+            return not (isinstance(step, Mapped) and step.first.steps and len(step.by) == 1)
+        return part.op == "known"
+
     def _combinations(self, part: Call) -> pl.DataFrame:
-        """Return the combinations that at least ``k`` people hold."""
-        names = list(columns_of(part))
-        words = pl.DataFrame([self.values.words(name).alias(name) for name in names])
-        held = words.with_columns(pl.Series("\0people", self.people)).group_by(names).sum()
-        return held.filter(pl.col("\0people") >= self.k - _SLACK).drop("\0people")
+        """Return the combinations that at least ``k`` people hold, of ``->`` the commonest."""
+        people = np.arange(self.frame.height) if self.people is None else self.people
+        keys = keys_of(part, self.values)
+        held = keys.with_columns(pl.Series("\0people", people)).drop_nulls().group_by(keys.columns)
+        common = held.agg(pl.col("\0people").n_unique()).filter(pl.col("\0people") >= self.k)
+        common = usual_targets(common, "\0people") if part.op == "->" else common
+        return common.select(keys.columns)
 
     def _merged(self) -> dict[str, str]:
         """Return the words that stand for merged values in a release."""
@@ -416,6 +473,14 @@ class Planner:
 
         for name in self.codecs:
             yield from visit(name)
+
+
+def _cells_of_two(cells: Any, values: Floats) -> tuple[float, float] | None:
+    """Return the cell of 0 and that of 1 in a column; None if it has other values too."""
+    places = [np.flatnonzero(values == value) for value in (0.0, 1.0)]
+    if min(map(len, places)) == 0 or (~np.isnan(values)).sum() > sum(map(len, places)):
+        return None
+    return float(cells[places[0][0]]), float(cells[places[1][0]])
 
 
 def linear_terms(node: Node) -> tuple[dict[str, float], float] | None:

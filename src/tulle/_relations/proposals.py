@@ -7,18 +7,21 @@ break it. Candidates are looked for in a sample of records; the counts are those
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 import polars as pl
 
+from tulle._people import distinct_people, people_among
 from tulle._plurals import counted
-from tulle._relations.language import Call, Rule, columns_of, parse_rule, quote
-from tulle._relations.values import Values, broken, truth, unit_of
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
+from tulle._relations.formulas import Numbers, exclusive_sets
+from tulle._relations.language import SETS, Call, Name, Rule, columns_of, parse_rule, quote
+from tulle._relations.values import Values, broken, quantity, roundings, truth, unit_of
+from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows, weigh_people
 from tulle._shape.dependencies import find_dependencies
+from tulle._shape.quantiles import draw_threshold
 from tulle._types import Flags, Floats, Ints
 from tulle.table._series import filled
 from tulle.table._states import Writing
@@ -29,22 +32,21 @@ _FEW = 2  # records that never refute a rule, if they are at most this share:
 _FEW_SHARE = 0.01
 _MOST_ROWS = 20_000  # records that rules are looked for in
 _SAMPLE = 2_000  # records that candidates are looked for in
-_FIRST = 100  # records of a first look at products
+_FIRST = 100  # records of a first look at ages
 _MOST_NUMBERS = 60  # columns that sums and orders are looked for in; the rest is left alone
-_MOST_FACTORS = 24  # columns that products are looked for in
 _MOST_CATEGORIES = 40  # values of a column that pairs are looked for in
 _MOST_SMALL_NUMBERS = 12  # different numbers of a column that is treated as categories
 _MOST_RULES = 60  # of each kind
 _EXPECTED_SHARE = 0.02  # of records that would break an order by chance
-_EXCEPTIONS = 0.01  # of the people who would have a combination by chance
+_EXCEPTIONS = 0.05  # of the people who would have a combination by chance
 _FEW_LEFT = 5  # values that are left where most of a column's values do not occur
 _MOSTLY = 0.5  # share of records with the values that do not occur
+_SURELY = 4  # times as many more as may break it
 _SURE = 5  # times as many expected where a single combination is the evidence
 _HEAP = 0.3  # share of records with one number, which is then a state like missing
 _ONSET = 0.2  # of the usual share of other states, at the border of a condition
 _MOST_LEVELS = 160  # different numbers that a condition is looked for in
 _LEAST_LEVELS = 8  # values of a column that is a quantity rather than a code
-_POWERS = ((1, 1), (1, -1), (1, -2), (2, 1), (2, -1), (-1, -1))
 
 
 @dataclass(frozen=True)
@@ -67,38 +69,67 @@ def find_rules(
     table: pl.DataFrame,
     columns: Mapping[str, Column],
     k: int,
-    people: Floats,
+    people: Ints | None,
     writings: Mapping[str, Writing],
     rng: np.random.Generator,
 ) -> list[Rule]:
     """Return the rules that a release of the table keeps if none are given.
 
-    It must not be one person whose presence decides: how many exceptions are too many is drawn,
-    about a quarter of ``k``, and rules that allow none (``never``) are only proposed.
+    It must not be one person whose presence decides: how many people a rule and its edges rest on
+    is drawn, and how many exceptions are too many; rules that allow none (``never``) are only
+    proposed.
     """
-    few = k / 4 * (0.5 + rng.random())
-    found = propose_rules(table, columns, k, people, writings)
-    return [one.rule for one in found if one.exceptions < few and one.rule.parts[0].op != "not"]
+    found = propose_rules(table, columns, k, people, writings, rng)
+    return [one.rule for one in found if one.rule.parts[0].op != "not"]
 
 
 def propose_rules(
     table: pl.DataFrame,
     columns: Mapping[str, Column],
     k: int,
-    people: Floats,
+    people: Ints | None,
     writings: Mapping[str, Writing],
+    rng: np.random.Generator | None = None,
 ) -> list[Proposal]:
-    """Return the rules that a table follows.
+    """Return the rules that a table follows; with ``rng``, those that a release may show.
 
     Those of a large table are looked for in some of its records, and counted in all.
     """
+    asked = Evidence.of(k, rng)
     if table.height <= _MOST_ROWS:
-        return Search(_values(table, writings), columns, k, people).all()
+        return Search(_values(table, writings), columns, asked, people).all()
     rows = np.linspace(0, table.height - 1, _MOST_ROWS).astype(np.int64)
     some = {name: take_rows(column, rows) for name, column in columns.items()}
-    found = Search(_values(table[rows], writings), some, k, people[rows]).all()
+    own = None if people is None else people[rows]
+    found = Search(_values(table[rows], writings), some, asked, own).all()
     values = _values(table, writings)
-    return [one for one in (_recounted(one, values) for one in found) if one is not None]
+    recounted = (_recounted(one, values, asked, people) for one in found)
+    return [one for one in recounted if one is not None]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many different people a rule rests on, and how many may break it."""
+
+    k: int
+    least: float  # people who follow a rule, and who would break it if it held by chance
+    edge: float  # people at the edge of a condition, who are in another state
+    spare: float | None  # people who may break it; None for a share of those it speaks of
+
+    @classmethod
+    def of(cls, k: int, rng: np.random.Generator | None) -> Evidence:
+        """Return what is asked for: drawn, so that no single person decides what is found."""
+        least, edge = draw_threshold(k, rng), draw_threshold(k, rng)
+        return cls(k, max(LEAST, least), edge, None if rng is None else k / 2 * rng.random())
+
+    @property
+    def chance(self) -> float:
+        """Return how many people would break a rule by chance if it meant nothing."""
+        return self.least + _SURELY * (self.spare or 0.0)
+
+    def allows(self, exceptions: float, people: float) -> bool:
+        """Tell whether so few exceptions among so many people do not refute a rule."""
+        return exceptions <= (_tolerated(people) if self.spare is None else self.spare)
 
 
 def _values(table: pl.DataFrame, writings: Mapping[str, Writing]) -> Values:
@@ -107,13 +138,14 @@ def _values(table: pl.DataFrame, writings: Mapping[str, Writing]) -> Values:
     return values
 
 
-def _recounted(found: Proposal, values: Values) -> Proposal | None:
+def _recounted(
+    found: Proposal, values: Values, asked: Evidence, people: Ints | None
+) -> Proposal | None:
     """Return a rule with the counts of another table, if it holds there too."""
-    exceptions = int(broken(found.rule, values).sum())
-    records = int(_spoken_of(found.rule, values).sum())
-    if exceptions > _tolerated(records):
+    wrong, spoken_of = broken(found.rule, values), _spoken_of(found.rule, values)
+    if not asked.allows(people_among(wrong, people), people_among(spoken_of, people)):
         return None
-    return replace(found, records=records, exceptions=exceptions)
+    return replace(found, records=int(spoken_of.sum()), exceptions=int(wrong.sum()))
 
 
 def _spoken_of(rule: Rule, values: Values) -> Flags:
@@ -136,19 +168,24 @@ class Search:
 
     values: Values
     columns: Mapping[str, Column]
-    k: int
-    people: Floats
+    asked: Evidence
+    people: Ints | None
     explained: list[frozenset[str]] = field(default_factory=list)  # columns of one equation
     bound: set[frozenset[str]] = field(default_factory=set)  # pairs with a rule for a state
+    computed: dict[str, tuple[str, ...]] = field(default_factory=dict)  # and of what it is made
     known_codes: dict[str, tuple[int, Ints]] = field(default_factory=dict)
-    known_levels: dict[str, tuple[Floats, Ints, Flags, Floats]] = field(default_factory=dict)
+    known_levels: dict[str, tuple[Floats, Ints, Flags, Ints]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.table = self.values.frame
         self.names = self.table.columns
-        self.least = max(LEAST, self.k)
+        self.k, self.least = self.asked.k, self.asked.least
+        self.everybody = people_among(np.ones(self.table.height, dtype=bool), self.people)
         self.types = {name: self.values.typed(name).dtype for name in self.names}
-        rows = min(self.table.height, _SAMPLE)
+        height = self.table.height
+        self._persons = np.arange(height) if self.people is None else self.people
+        self._weights = weigh_people(self.people, height)
+        rows = min(height, _SAMPLE)
         self.sample = np.linspace(0, self.table.height - 1, rows).astype(np.int64)
         self.numbers = [
             name for name in self.names[:_MOST_NUMBERS] if self._is_number(name)
@@ -163,24 +200,24 @@ class Search:
 
     def all(self) -> list[Proposal]:
         """Return equations, dependencies, orders, and columns that are bound to others."""
-        found = [*self._differences(), *self._ages(), *self._sums(), *self._products()]
-        found += [*self._dependencies(), *self._orders(), *self._states()]
-        return [*found, *self._pairs()]
+        return [found for look in _LOOKS for found in look(self)]
 
     def _proposal(self, text: str) -> Proposal | None:
         """Return a rule if it holds nearly everywhere and enough people say so."""
         rule = parse_rule(text, self.names)
         wrong, spoken_of = broken(rule, self.values), _spoken_of(rule, self.values)
-        records, exceptions = int(spoken_of.sum()), int(wrong.sum())
-        if not self._are_enough(spoken_of & ~wrong) or exceptions > _tolerated(records):
+        if not self._are_enough(spoken_of & ~wrong) or not self._are_few(wrong, spoken_of):
             return None
-        return Proposal(rule, records, exceptions)
+        return Proposal(rule, int(spoken_of.sum()), int(wrong.sum()))
 
     def _is_time(self, name: str) -> bool:
         return self.types[name] in (pl.Date, pl.Datetime)
 
     def _explains(self, *names: str) -> bool:
-        return any({*names} <= known for known in self.explained)
+        if any({*names} <= known for known in self.explained):
+            return True
+        first, last = names[0], names[-1]
+        return len(names) == 2 and (self._is_made_of(first, last) or self._is_made_of(last, first))
 
     # -- equations --------------------------------------------------------------------------------
 
@@ -216,62 +253,87 @@ class Search:
                         yield from self._equation(text, (name, first, last))
 
     def _equation(self, text: str, about: tuple[str, ...]) -> Iterator[Proposal]:
-        if self._explains(*about):
+        if self._explains(*about) or any(self._is_made_of(one, about[0]) for one in about[1:]):
             return
         found = self._proposal(text)
-        if found is not None:
+        if found is None or not self._is_rounded(found.rule):
+            return
+        if self._is_no_chance(found.rule, about[0]):
             self.explained.append(frozenset(about))
+            made = about if found.rule.parts[0].op in SETS else about[:1]
+            self.computed |= dict.fromkeys(made, about[len(made) :])
             yield found
 
+    def _is_made_of(self, name: str, other: str) -> bool:
+        """Tell whether a column was computed from another, or from what was."""
+        sources = self.computed.get(name, ())
+        return other in sources or any(self._is_made_of(source, other) for source in sources)
+
+    def _is_rounded(self, rule: Rule) -> bool:
+        """Tell whether a column is a formula, rounded the same way in all records but a few."""
+        left, right = rule.parts[0].args[0], rule.parts[0].args[-1]
+        if rule.parts[0].op != "=" or not isinstance(left, Name):
+            return True
+        value, formed = self.values.numbers(left.column), quantity(right, self.values)
+        both = ~(np.isnan(value) | np.isnan(formed))
+        ways = roundings(formed, value, self.values.units[left.column])
+        return any(self._are_few(both & ~fits, both) for fits in ways)
+
+    def _is_no_chance(self, rule: Rule, name: str) -> bool:
+        """Tell whether enough people would break a rule if one of its columns were shuffled."""
+        if not rule.columns:
+            return False
+        order = np.random.default_rng(0).permutation(self.table.height)
+        frame = self.table.select(rule.columns)
+        frame = frame.with_columns(frame[name].gather(order))
+        wrong = broken(rule, replace(self.values, frame=frame))
+        return people_among(wrong, self.people) >= self.asked.chance
+
+    def _formulas(self) -> Iterator[Proposal]:
+        """Look for what is computed from other columns: see :mod:`tulle._relations.formulas`."""
+        for text, about in self._plain_numbers().formulas(self.computed):
+            yield from self._equation(text, about)
+
     def _sums(self) -> Iterator[Proposal]:
-        """Look for columns that are sums and differences of others.
+        for text, about in self._plain_numbers(but=self.computed).sums(self.least):
+            yield from self._equation(text, about)
 
-        Columns join a basis one after the other, those of few different values first. One that
-        the basis gives exactly, with factors of 1 and -1, is a sum.
-        """
-        plain = [name for name in self.numbers if not self._is_time(name)]
-        matrix = np.stack(
-            [self.values.numbers(name)[self.sample] for name in plain] or [np.zeros(0)], axis=1
-        )
-        full = [i for i in range(len(plain)) if np.isnan(matrix[:, i]).mean() < 0.5]
-        matrix, plain = matrix[:, full], [plain[i] for i in full]
-        matrix = matrix[~np.isnan(matrix).any(axis=1)]
-        if len(matrix) < max(self.least, 3 * len(plain)) or len(plain) < 2:
-            return
-        kinds = [len(np.unique(column)) for column in matrix.T]
-        basis: list[int] = []
-        for place in sorted(range(len(plain)), key=lambda i: kinds[i]):
-            factors = _factors(matrix, basis, place)
-            if factors is None:
-                basis.append(place)
-                continue
-            terms = [(factor, plain[i]) for i, factor in zip(basis, factors) if factor]
-            if terms and all(abs(factor) == 1 for factor, _ in terms):
-                about = (plain[place], *(name for _, name in terms))
-                yield from self._equation(_as_sum(plain[place], terms, self.names), about)
+    def _plain_numbers(self, but: Collection[str] = ()) -> Numbers:
+        """Return the columns that something may be computed from, in the sample."""
+        names = [name for name in self.names if self._is_plain(name) and name not in but]
+        names = names[:_MOST_NUMBERS]
+        sample = np.zeros((len(self.sample), len(names)))
+        for place, name in enumerate(names):
+            sample[:, place] = self.values.numbers(name)[self.sample]
+        return Numbers(names, [self.values.units[name] for name in names], sample)
 
-    def _products(self) -> Iterator[Proposal]:
-        """Look for columns that are products or ratios of two others, up to a power of ten."""
-        names = [
-            name
-            for name in self.numbers
-            if not self._is_time(name)
-            and not any(name in known for known in self.explained)
-            and np.nanmin(self.values.numbers(name), initial=np.inf) >= 0
-            and len(np.unique(self.values.numbers(name)[self.sample])) > 10
-        ][:_MOST_FACTORS]
-        if len(names) < 3:
+    def _is_plain(self, name: str) -> bool:
+        """Tell whether a column holds numbers that something may be computed from."""
+        dtype = self.types[name]
+        return bool(dtype.is_numeric()) or dtype == pl.Boolean
+
+    def _sets(self) -> Iterator[Proposal]:
+        """Look for sets of columns of which exactly one, or at most one, is 1."""
+        truths = [name for name in self.names if self._is_truth(name)]
+        truths = [name for name in truths if name not in self.computed]
+        if len(truths) < 3:
             return
-        logs = np.stack([self.values.numbers(name)[self.sample] for name in names], axis=1)
-        logs = np.log(np.where(logs > 0, logs, np.nan))[:_FIRST]
-        for place, target in enumerate(names):
-            unit = self.values.units[target] or 0.0
-            slack = np.maximum(unit / np.exp(logs[:, place]), 1e-6)
-            for powers in _POWERS:
-                for first, last, tens in _products_with(logs, place, powers, slack):
-                    about = (target, names[first], names[last])
-                    text = _as_product(about[1:], powers, tens)
-                    yield from self._equation(f"{quote(target)} = {text}", about)
+        ones = np.stack([self.values.numbers(name) for name in truths], axis=1)
+        ones = ones[~np.isnan(ones).any(axis=1)] == 1
+        few = self.asked.spare or 0.0
+        for places, always in exclusive_sets(ones, self.least, few) if len(ones) else ():
+            names = [truths[place] for place in places]
+            listed = ", ".join(quote(name) for name in names)
+            text = f"{'one_of' if always else 'at_most_one_of'}({listed})"
+            yield from self._equation(text, tuple(names))
+
+    def _is_truth(self, name: str) -> bool:
+        if self.types[name] == pl.Boolean:
+            return True
+        if not self._is_plain(name):
+            return False
+        values = self.values.numbers(name)
+        return set(np.unique(values[~np.isnan(values)]).tolist()) == {0.0, 1.0}
 
     # -- orders -----------------------------------------------------------------------------------
 
@@ -287,6 +349,8 @@ class Search:
                 continue
             if self._explains(first, last) and not self._is_time(first):
                 continue
+            if first in self.computed or last in self.computed:
+                continue  # what it is made of decides
             for low, high in ((first, last), (last, first)):
                 if self._may_be_ordered(low, high):
                     text = f"{quote(low)} <= {quote(high)}"
@@ -302,12 +366,13 @@ class Search:
     def _may_be_ordered(self, low: str, high: str) -> bool:
         first, last = (self.values.numbers(name)[self.sample] for name in (low, high))
         both = ~(np.isnan(first) | np.isnan(last))
-        if both.sum() < self.least or (first[both] > last[both]).sum() > _tolerated(both.sum()):
+        wrong = int((first[both] > last[both]).sum())
+        if both.sum() < self.least or wrong > max(_tolerated(both.sum()), self.asked.spare or 0):
             return False
         ordered = np.sort(last[both])
         by_chance = np.searchsorted(ordered, first[both], side="left") / len(ordered)
         share = float(by_chance.mean())
-        return share >= _EXPECTED_SHARE and share * self.people.sum() >= self.least
+        return share >= _EXPECTED_SHARE and share * self.everybody >= self.asked.chance
 
     # -- states -----------------------------------------------------------------------------------
 
@@ -315,7 +380,7 @@ class Search:
         """Look for values of one column at which another is always missing, or always the same."""
         count = 0
         names = self.names[:_MOST_NUMBERS]
-        for target in names:
+        for target in (name for name in names if name not in self.computed):
             for state, gone in self._states_of(target):
                 for other in names:
                     if other == target or self._explains(target, other):
@@ -348,7 +413,11 @@ class Search:
                     yield f'= "{word}"', ~others
 
     def _are_enough(self, rows: Flags) -> bool:
-        return bool(self.people[rows].sum() >= self.least)
+        return people_among(rows, self.people) >= self.least
+
+    def _are_few(self, wrong: Flags, spoken_of: Flags) -> bool:
+        speaking = people_among(spoken_of, self.people)
+        return self.asked.allows(people_among(wrong, self.people), speaking)
 
     def _conditions(self, target: str, state: str, gone: Flags, other: str) -> Iterator[str]:
         """Yield the conditions on another column under which a column is always in a state.
@@ -364,16 +433,16 @@ class Search:
 
     def _is_always(self, gone: Flags, rows: Flags) -> bool:
         """Tell whether a state is that of some rows, where by chance enough would be in another."""
-        if (rows & ~gone).sum() > _tolerated(rows.sum()):
+        if not self._are_few(rows & ~gone, rows):
             return False
-        return bool(self.people[rows].sum() * (1 - gone.mean()) >= self.least)
+        return people_among(rows, self.people) * (1 - float(gone.mean())) >= self.asked.chance
 
     def _words_with(self, target: str, gone: Flags, other: str) -> Iterator[str]:
         if not isinstance(self.columns.get(other), CategoryColumn):
             return
         words = self.values.words(other)
-        held = pl.DataFrame({"word": words, "people": self.people, "gone": gone}).drop_nulls()
-        counts = held.group_by("word").agg(pl.col("people").sum(), pl.col("gone").mean())
+        held = pl.DataFrame({"word": words, "people": self._persons, "gone": gone}).drop_nulls()
+        counts = held.group_by("word").agg(pl.col("people").n_unique(), pl.col("gone").mean())
         if counts.height > _MOST_CATEGORIES:
             return
         always = counts.filter((pl.col("gone") >= _HOLDS) & (pl.col("people") >= self.least))
@@ -397,26 +466,28 @@ class Search:
         levels, place, present, held = self._levels(other)
         if len(levels) > _MOST_LEVELS:
             return
-        seen = np.bincount(place, weights=self.people[present] * ~gone[present])
-        few = self.k / 4
-        if seen.sum() < 2 * few:
+        there = np.where(gone[present], -1, place)
+        persons = self._persons[present]
+        seen, few = distinct_people(there, persons, len(levels)), self.asked.edge
+        total = distinct_people(np.minimum(there, 0), persons, 1)[0]
+        if total < 2 * few:
             return
-        first = int(np.searchsorted(np.cumsum(seen), few))
-        last = len(seen) - 1 - int(np.searchsorted(np.cumsum(seen[::-1]), few))
+        first = _edge(there, persons, few)
+        last = len(seen) - 1 - _edge(np.where(there < 0, -1, len(seen) - 1 - there), persons, few)
         for edge, sign in ((first, "<"), (last, ">")):
             rows = np.zeros(len(gone), dtype=bool)
             rows[present] = place < edge if sign == "<" else place > edge
-            usual = seen[edge] >= max(few, _ONSET * held[edge] * seen.sum() / held.sum())
+            usual = seen[edge] >= max(few, _ONSET * held[edge] * total / held.sum())
             if usual and self._is_always(gone, rows):
                 yield f"{quote(other)} {sign} {levels[edge]:.12g}"
 
-    def _levels(self, name: str) -> tuple[Floats, Ints, Flags, Floats]:
+    def _levels(self, name: str) -> tuple[Floats, Ints, Flags, Ints]:
         """Return the different numbers of a column, which each row has, and of how many people."""
         if name not in self.known_levels:
             values = self.values.numbers(name)
             present = ~np.isnan(values)
             levels, place = np.unique(values[present], return_inverse=True)
-            held = np.bincount(place.reshape(-1), weights=self.people[present]).astype(float)
+            held = distinct_people(place.reshape(-1), self._persons[present], len(levels))
             self.known_levels[name] = levels, place.reshape(-1), present, held
         return self.known_levels[name]
 
@@ -424,14 +495,15 @@ class Search:
 
     def _dependencies(self) -> Iterator[Proposal]:
         """Return the columns that follow from another one."""
-        columns = list(self.columns.values())
-        for one in find_dependencies(columns, self.k, self.people):
+        columns = [one for name, one in self.columns.items() if name not in self.computed]
+        for one in find_dependencies(columns, self.k, self._weights):
             if self._explains(one.source, one.target):
                 continue
             text = f"{quote(one.source)} -> {quote(one.target)}"
             found = self._proposal(text)
             if found is not None:
                 self.explained.append(frozenset((one.source, one.target)))
+                self.computed[one.target] = (one.source,)
                 yield found
 
     def _pairs(self) -> Iterator[Proposal]:
@@ -440,6 +512,8 @@ class Search:
         count = 0
         for first, last in combinations(names, 2):
             if self._explains(first, last) or frozenset((first, last)) in self.bound:
+                continue
+            if {first, last} <= self.computed.keys():
                 continue
             for text, rare in self._never(first, last):
                 found = self._proposal(text)
@@ -465,7 +539,7 @@ class Search:
             return []
         total = float(cells["people"].sum())
         rare = float(cells.filter(pl.col("people") < self.k)["people"].sum())
-        if rare <= (1 - _HOLDS) * total:
+        if self.asked.allows(rare, total):
             return [(f"known({quote(first)}, {quote(last)})", round(rare))]
         texts = []
         for one, other, a, b in ((first, last, "a", "b"), (last, first, "b", "a")):
@@ -488,10 +562,10 @@ class Search:
         (a, codes), (b, others) = self._codes(first), self._codes(last)
         both = (codes >= 0) & (others >= 0)
         place = codes[both] * b + others[both]
-        held = np.bincount(place, weights=self.people[both], minlength=a * b).reshape(a, b)
-        expected = held.sum(axis=1)[:, None] * held.sum(axis=0) / max(held.sum(), 1.0)
-        few = np.minimum(self.k / 4, _EXCEPTIONS * expected)
-        return bool(((expected >= self.least) & ((held == 0) | (held < few))).any())
+        held = distinct_people(place, self._persons[both], a * b).reshape(a, b)
+        expected = held.sum(axis=1)[:, None] * held.sum(axis=0) / max(held.sum(), 1)
+        few = np.minimum(self.asked.spare or 0.0, _EXCEPTIONS * expected)
+        return bool(((expected >= self.least) & (held <= few)).any())
 
     def _codes(self, name: str) -> tuple[int, Ints]:
         """Return how many values a column has, and the number of each row's, -1 if missing."""
@@ -506,16 +580,38 @@ class Search:
     def _cells(self, first: str, last: str) -> pl.DataFrame:
         """Return all combinations of two columns, their people, and if there should be more."""
         words = {"a": self.values.words(first), "b": self.values.words(last)}
-        frame = pl.DataFrame(words | {"people": self.people}).drop_nulls()
-        held = frame.group_by("a", "b").agg(pl.col("people").sum())
-        rows = frame.group_by("a").agg(pl.col("people").sum().alias("of_a"))
-        cols = frame.group_by("b").agg(pl.col("people").sum().alias("of_b"))
+        frame = pl.DataFrame(words | {"people": self._persons}).drop_nulls()
+        held = frame.group_by("a", "b").agg(pl.col("people").n_unique().cast(pl.Float64))
+        rows = held.group_by("a").agg(pl.col("people").sum().alias("of_a"))
+        cols = held.group_by("b").agg(pl.col("people").sum().alias("of_b"))
         cells = rows.join(cols, how="cross").join(held, on=["a", "b"], how="left")
-        expected = pl.col("of_a") * pl.col("of_b") / float(frame["people"].sum())
-        few = pl.min_horizontal(pl.lit(self.k / 4), _EXCEPTIONS * expected)
+        expected = pl.col("of_a") * pl.col("of_b") / float(held["people"].sum())
+        few = pl.min_horizontal(pl.lit(self.asked.spare or 0.0), _EXCEPTIONS * expected)
         people = pl.col("people").fill_null(0.0)
-        empty = (expected >= self.least) & ((people == 0) | (people < few))
+        empty = (expected >= self.least) & (people <= few)
         return cells.with_columns(people, empty.alias("empty"), expected.alias("expected"))
+
+
+# one kind of evidence after the other: what an earlier one explains, a later one leaves out
+_LOOKS = (
+    Search._differences,
+    Search._ages,
+    Search._formulas,
+    Search._dependencies,
+    Search._sets,
+    Search._sums,
+    Search._orders,
+    Search._states,
+    Search._pairs,
+)
+
+
+def _edge(places: Ints, people: Ints, enough: float) -> int:
+    """Return the first place up to which enough different people are; -1 counts nowhere."""
+    order = np.lexsort((places, people))
+    order = order[places[order] >= 0]
+    first = order[np.diff(people[order], prepend=-1) != 0]  # the smallest place of each person
+    return int(np.sort(places[first])[int(np.ceil(enough)) - 1])
 
 
 def _tolerated(records: float) -> float:
@@ -534,68 +630,3 @@ def _agree(value: Floats, formed: Floats, unit: float) -> bool:
     if both.sum() < LEAST:
         return False
     return bool((np.abs(value - formed)[both] >= unit).sum() <= _tolerated(both.sum()))
-
-
-def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None:
-    """Return the whole factors with which columns add up to another; None if they do not."""
-    if not basis:
-        return None
-    base, target = matrix[:, basis], matrix[:, place]
-    scale = np.maximum(np.abs(base).max(axis=0), 1e-12)
-    for _ in range(3):  # the few records that fit worst, exceptions perhaps, are left out
-        factors = np.linalg.lstsq(base / scale, target, rcond=None)[0] / scale
-        rest = np.abs(base @ factors - target)
-        kept = np.argsort(rest, kind="stable")[: len(rest) - int(_FEW_SHARE * len(rest))]
-        base, target, rest = base[kept], target[kept], rest[kept]
-    if rest.mean() > 0.02 * max(float(np.abs(target - target.mean()).mean()), 1e-12):
-        return None
-    whole = np.round(factors)
-    away = np.abs(base @ whole - target)
-    if np.median(away) > 0.02 * float(np.abs(target - target.mean()).mean()):
-        return None
-    return [float(factor) for factor in whole]
-
-
-def _products_with(
-    logs: Floats, target: int, powers: tuple[int, int], slack: Floats
-) -> Iterator[tuple[int, int, int]]:
-    """Yield pairs of columns whose powers give the target, and the power of ten besides."""
-    rest = logs[:, target, None, None] - powers[0] * logs[:, :, None] - powers[1] * logs[:, None]
-    there = ~np.isnan(rest)
-    enough = there.sum(axis=0) >= LEAST
-    rest = np.where(there, rest, 0.0)
-    tens = np.round(rest.sum(axis=0) / np.maximum(there.sum(axis=0), 1) / np.log(10))
-    close = np.abs(rest - tens * np.log(10)) <= np.nan_to_num(slack)[:, None, None]
-    fits = enough & (close | ~there).all(axis=0)
-    fits[target] = fits[:, target] = False
-    np.fill_diagonal(fits, False)
-    for first, last in np.argwhere(fits).tolist():
-        if powers[0] != powers[1] or first < last:
-            yield first, last, int(tens[first, last])
-
-
-def _as_sum(target: str, terms: Sequence[tuple[float, str]], names: Sequence[str]) -> str:
-    """Write a sum, the total alone on the left if there is one."""
-    negative = [name for factor, name in terms if factor < 0]
-    positive = [name for factor, name in terms if factor > 0]
-    if len(positive) == 1 and negative:  # a part is the total less the other parts
-        target, positive, negative = positive[0], [*negative, target], []
-    signed = [("+", name) for name in sorted(positive, key=names.index)]
-    signed += [("-", name) for name in sorted(negative, key=names.index)]
-    text = " ".join(f"{sign} {quote(name)}" for sign, name in signed).removeprefix("+ ")
-    return f"{quote(target)} = {text}"
-
-
-def _as_product(names: tuple[str, str], powers: tuple[int, int], tens: int) -> str:
-    """Write a product of powers and a power of ten."""
-    above = [_power(name, power) for name, power in zip(names, powers) if power > 0]
-    below = [_power(name, -power) for name, power in zip(names, powers) if power < 0]
-    factor = [f"{10**tens}"] if tens > 0 else []
-    text = " * ".join([*factor, *above]) or "1"
-    for part in below:
-        text += f" / {part}"
-    return text + (f" / {10**-tens}" if tens < 0 else "")
-
-
-def _power(name: str, power: int) -> str:
-    return quote(name) if power == 1 else f"{quote(name)} ** {power}"

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+from tulle._people import distinct_people
 from tulle._relations.language import Call, Node, columns_of
 from tulle._relations.values import Values, quantity, ticks_a_day, truth
 from tulle._shape.columns import Column, cells_of
 from tulle._shape.dependencies import Dependency
 from tulle._types import Flags, Floats, Ints
+from tulle.table._codecs import Codec
+from tulle.table._series import with_nulls
 
 _EXACT = 1e-9  # relative: what rounding forgives, ...
 _MOST_SLACK = 1e-2  # ... but never more than so much of a unit
-_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Computed:
     own: str | None = None
     gone: str | None = None
     states: tuple[float, ...] = ()  # values of ``own`` that are words, which need no formula
+    written: Any = None  # the type of a column of which the model draws codes, not numbers
 
     @property
     def sources(self) -> list[str]:
@@ -79,11 +83,45 @@ class Computed:
             cells = np.round(cells, max(0, int(np.ceil(-np.log10(self.unit)))))
         if self.gone is not None:
             cells = np.where(np.asarray(drawn[self.gone]) == 1, np.nan, cells)
-        if self.own is not None:
+        if self.own is not None and self.written is None:
             own = np.asarray(drawn[self.own], dtype=np.float64)
             alone = np.isnan(found) | np.isin(own, self.states)
             cells = np.where(alone & ~np.isnan(own), own, cells)
         return cells
+
+    def restore(self, cells: Any, drawn: dict[str, Any], codec: Codec) -> pl.Series:
+        """Return the column from what :meth:`make` gives: any number, in its own type."""
+        if self.written is None:
+            return codec.restore(cells)
+        found = with_nulls(pl.Series(np.nan_to_num(cells)), np.isnan(cells)).cast(self.written)
+        if self.own is not None:
+            found = found.zip_with(found.is_not_null(), codec.restore(drawn[self.own]))
+        return found.alias(self.target)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A column of a set of which one is 1: which of them is drawn."""
+
+    target: str
+    which: str  # drawn: the place in the set, or one beyond where none is 1
+    place: int
+    cells: tuple[float, float]  # of the column where it is 0, and where it is 1
+    coded: bool  # whether these are codes of categories
+
+    @property
+    def sources(self) -> list[str]:
+        """Return the columns that must be there before: none."""
+        return []
+
+    def make(
+        self, values: Values, drawn: dict[str, Any], rng: np.random.Generator
+    ) -> Floats | Ints:
+        """Return the column as the model would draw it."""
+        which = np.asarray(drawn[self.which])
+        cells = np.where(which == self.place, self.cells[1], self.cells[0])
+        cells = np.where(which < 0, -1.0 if self.coded else np.nan, cells)
+        return cells.astype(np.int64) if self.coded else cells
 
 
 @dataclass(frozen=True)
@@ -137,7 +175,8 @@ class Blanked:
         return truth(self.condition, values)[0]
 
 
-Step = Computed | Mapped | Blanked
+Made = Computed | Mapped | Chosen
+Step = Made | Blanked
 
 
 def snap(values: Floats, unit: float | None, rounding: str) -> Floats:
@@ -168,7 +207,7 @@ def _as_keys(cells: Any) -> Floats:
 
 
 def fit_longer(
-    sources: Sequence[Column], target: Column, k: int, people: Floats
+    sources: Sequence[Column], target: Column, k: int, people: Ints | None
 ) -> tuple[dict[tuple[float, ...], float], ...]:
     """Map combinations of two columns, of three, ... that share one value among ``k`` people."""
     maps = []
@@ -177,10 +216,10 @@ def fit_longer(
     for count in range(2, len(sources) + 1):
         keys, place = combinations([cells_of(source) for source in sources[:count]])
         pairs, row = np.unique(place * len(values) + codes.reshape(-1), return_inverse=True)
-        held = np.bincount(row.reshape(-1), weights=people)
+        held = distinct_people(row.reshape(-1), people, len(pairs))
         entries: dict[tuple[float, ...], float] = {}
         for pair in np.argsort(held, kind="stable").tolist():  # the commonest last, and it stays
-            if held[pair] >= k - _SLACK:
+            if held[pair] >= k:
                 key, answer = divmod(int(pairs[pair]), len(values))
                 entries[keys[key]] = float(values[answer])
         maps.append(entries)

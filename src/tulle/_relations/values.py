@@ -7,7 +7,7 @@ in a release count as missing, since what they were is not said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._relations.language import COMPARISONS, Call, Name, Node, Number, Rule, Word
+from tulle._relations.language import (
+    COMPARISONS,
+    SETS,
+    Call,
+    Name,
+    Node,
+    Number,
+    Rule,
+    Word,
+    columns_of,
+    is_condition,
+)
 from tulle._shape.columns import Column, cells_of
 from tulle._types import Flags, Floats
 from tulle.errors import ParameterError
@@ -28,6 +39,9 @@ from tulle.table._states import Writing
 
 _EXACT = 1e-12  # relative: what floating point arithmetic may be off by
 _CLOSE = 1e-7  # relative: of numbers without a precision of their own
+_DIGITS = 6e-7  # relative: of numbers with seven digits, whatever their decimals
+_FINE = 1e-4  # the unit of columns with so many decimals that digits may be meant
+_FUNCTIONS = {"log": np.log, "log10": np.log10, "exp": np.exp, "sqrt": np.sqrt, "abs": np.abs}
 _DAY = 86_400
 
 
@@ -64,6 +78,12 @@ class Values:
         if name in self.merged:
             series = series.set(series.eq_missing(self.merged[name]), None)
         return series
+
+    def keys(self, name: str) -> pl.Series:
+        """Return a column as values to look up: words, or numbers however they are written."""
+        if self.is_words(Name(name)):
+            return self.words(name)
+        return pl.Series(self.numbers(name)).fill_nan(None)
 
     def absent(self, name: str) -> Flags:
         """Return where a column is missing, or holds a code that stands for no value."""
@@ -155,6 +175,9 @@ def quantity(node: Node, values: Values) -> Floats:
         return values.numbers(node.column)
     if isinstance(node, Word):
         return np.full(values.frame.height, _day_of(node.text))
+    if is_condition(node):
+        yes, no = truth(node, values)
+        return np.where(yes, 1.0, np.where(no, 0.0, np.nan))
     parts = [quantity(part, values) for part in node.args]
     with np.errstate(all="ignore"):
         found = _computed(node.op, parts)
@@ -175,8 +198,8 @@ def _computed(op: str, parts: list[Floats]) -> Floats:
         return np.asarray(first**last)
     if op == "neg":
         return -first
-    if op == "abs":
-        return np.abs(first)
+    if op in _FUNCTIONS:
+        return np.asarray(_FUNCTIONS[op](first))
     if op == "floor":
         return np.floor(first + _EXACT * np.abs(first))
     if op == "round":
@@ -268,6 +291,11 @@ def truth(node: Node, values: Values) -> Truth:
         return _follows(node, values)
     if node.op == "known":
         return _is_known(node, values)
+    if node.op in SETS:
+        total = sum((quantity(part, values) == 1).astype(np.int64) for part in node.args)
+        there = ~np.logical_or.reduce([values.absent(name) for name in columns_of(node)])
+        yes = total == 1 if node.op == "one_of" else total <= 1
+        return yes & there, ~yes & there
     parts = [truth(part, values) for part in node.args]
     if node.op == "not":
         return parts[0][1], parts[0][0]
@@ -324,16 +352,29 @@ def _tolerance(node: Call, values: Values, slack: Floats) -> Floats:
     """Return how far the sides of ``=`` may be apart: less than a unit of the column it is of."""
     bare = [values.units.get(side.column) for side in node.args if isinstance(side, Name)]
     if not bare:
-        bare = [values.units.get(name) for name in _names(node)]
-    if not bare or any(unit is None for unit in bare):
-        return slack * (_CLOSE / _EXACT)
-    return np.maximum(slack, max(unit for unit in bare if unit is not None) * (1 - 1e-6))
+        bare = [values.units.get(name) for name in columns_of(node)]
+    known = [unit for unit in bare if unit is not None]
+    return closeness(max(known) if known and len(known) == len(bare) else None, slack / _EXACT)
 
 
-def _names(node: Call) -> list[str]:
-    from tulle._relations.language import columns_of
+def closeness(unit: float | None, size: Floats) -> Floats:
+    """Return how far numbers of a size may be apart that are the same up to a precision."""
+    if unit is None:
+        return size * _CLOSE
+    return np.maximum(size * (_DIGITS if unit < _FINE else _EXACT), unit * (1 - 1e-6))
 
-    return list(columns_of(node))
+
+def roundings(formed: Floats, value: Floats, unit: float | None) -> Iterator[Flags]:
+    """Yield where a column may be a formula that was rounded to the nearest unit, down, or up."""
+    slack = closeness(unit, np.abs(value))
+    away = formed - value
+    if unit is None or unit < _FINE:
+        yield np.abs(away) <= slack
+        return
+    rest = 1e-6 * unit + _EXACT * np.abs(value)
+    yield np.abs(away) <= unit / 2 + rest
+    yield (away >= -rest) & (away <= slack)
+    yield (away <= rest) & (away >= -slack)
 
 
 def _same_words(node: Call, values: Values) -> Truth:
@@ -349,29 +390,39 @@ def _same_words(node: Call, values: Values) -> Truth:
     return yes & known, ~yes & known
 
 
+def keys_of(node: Call, values: Values) -> pl.DataFrame:
+    """Return the columns of a dependency or a combination: words, or the numbers of numbers."""
+    named = enumerate(columns_of(node))
+    return pl.DataFrame([values.keys(name).alias(f"c{place}") for place, name in named])
+
+
+def usual_targets(counted: pl.DataFrame, counts: str) -> pl.DataFrame:
+    """Return the commonest value of the last column with each combination of the others."""
+    *sources, target = (name for name in counted.columns if name != counts)
+    ordered = counted.sort([counts, target], descending=[True, False])
+    return ordered.unique(sources, keep="first").drop(counts)
+
+
 def _follows(node: Call, values: Values) -> Truth:
-    """Return where the last column has the value that most records with the same others have."""
-    names = list(_names(node))
-    keys = [f"s{place}" for place in range(len(names) - 1)]
-    columns = [values.words(name).alias(key) for name, key in zip(names, [*keys, "t"])]
-    frame = pl.DataFrame(columns)
-    known = ~np.logical_or.reduce([is_missing(column) for column in columns])
-    counted = frame.drop_nulls().group_by([*keys, "t"]).len()
-    usual = counted.sort(["len", "t"], descending=[True, False]).unique(keys, keep="first")
-    usual = usual.select([*keys, pl.col("t").alias("usual")])
-    joined = frame.join(usual, on=keys, how="left", maintain_order="left")
-    yes = filled(joined["t"].eq_missing(joined["usual"]), False)
+    """Return where the last column has the value that the table, or most records, have."""
+    keys = keys_of(node, values)
+    *sources, target = keys.columns
+    usual = values.known.get(node)
+    if usual is None:
+        usual = usual_targets(keys.drop_nulls().group_by(keys.columns).len("\0n"), "\0n")
+    joined = keys.join(usual.rename({target: "\0usual"}), sources, "left", maintain_order="left")
+    yes = filled(joined[target].eq_missing(joined["\0usual"]), False)
+    known = ~np.logical_or.reduce([is_missing(column) for column in keys])
     return yes & known, ~yes & known
 
 
 def _is_known(node: Call, values: Values) -> Truth:
     """Return where a combination is one of those that the table had; all are before that."""
-    names = _names(node)
-    columns = pl.DataFrame([values.words(name).alias(name) for name in names])
-    complete = ~np.logical_or.reduce([is_missing(columns[name]) for name in names])
+    keys = keys_of(node, values)
+    complete = ~np.logical_or.reduce([is_missing(column) for column in keys])
     if node not in values.known:
-        return complete, np.zeros(columns.height, dtype=bool)
+        return complete, np.zeros(keys.height, dtype=bool)
     allowed = values.known[node].with_columns(pl.lit(True).alias("\0there"))
-    joined = columns.join(allowed, on=names, how="left", maintain_order="left")
+    joined = keys.join(allowed, keys.columns, "left", maintain_order="left")
     there = filled(joined["\0there"].fill_null(False), False)
     return there & complete, ~there & complete

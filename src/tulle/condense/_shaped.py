@@ -15,7 +15,7 @@ from tulle._relations.language import Rule, parse_rule
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
-from tulle._shape.columns import CategoryColumn, weigh_people
+from tulle._shape.columns import CategoryColumn
 from tulle._shape.diversity import Diversity
 from tulle._shape.model import GROUP_PIECE, LEAF_PIECE, ShapeModel, fit_shape
 from tulle._types import Ints
@@ -105,7 +105,7 @@ class ShapedTable:
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw records; their classes, if there are some, are the last column."""
         frame = self._draw_once(self.model.n_rows if n is None else n, rng)
-        return self.plan.redraw(frame, lambda size: self._draw_once(size, rng), rng)
+        return self.plan.redraw(frame, lambda size: self._draw_once(size, rng))
 
     def _draw_once(self, n: int, rng: np.random.Generator) -> pl.DataFrame:
         drawn: dict[str, Any] = dict(zip(self.model.names, self.model.sample(n, rng)))
@@ -253,8 +253,7 @@ def _planner(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generat
     table = as_released(frame, encoder.codecs, columns)
     if classes is not None:
         table = with_labels(table, classes.classes.labels, classes.codes, encoder)
-    weights = weigh_people(block.people, frame.height)
-    return Planner(table, encoder.codecs, columns, k, weights, rng)
+    return Planner(table, encoder.codecs, columns, k, block.people, rng)
 
 
 def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[tuple[Rule, bool]]:
@@ -271,7 +270,7 @@ def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[
 
 def summarise_rules(plan: Plan) -> list[RuleSummary]:
     """Return the rules of a plan, and how the table stood to them."""
-    return [RuleSummary(kept.rule.text, kept.found, kept.rate) for kept in plan.rules]
+    return [RuleSummary(kept.rule.text, kept.found, kept.share) for kept in plan.rules]
 
 
 def refuse_broken(plan: Plan, released: pl.DataFrame, *, accept: bool) -> dict[str, int]:
@@ -280,7 +279,7 @@ def refuse_broken(plan: Plan, released: pl.DataFrame, *, accept: bool) -> dict[s
     Refuses them unless they are accepted, or the rule was not asked for.
     """
     counts = zip(plan.rules, plan.count_broken(released))
-    wrong = {kept: count for kept, count in counts if count and not kept.rate}
+    wrong = {kept: count for kept, count in counts if count}
     asked = [(kept, count) for kept, count in wrong.items() if not kept.found]
     if asked and not accept:
         kept, count = asked[0]
@@ -303,8 +302,8 @@ def rule_notes(given: Sequence[str] | None, kept: Sequence[RuleSummary]) -> list
         if text.strip() not in texts
     ]
     return notes + [
-        f"the rule '{one.rule}' is broken in {one.share_broken:.1%} of the records, and about as "
-        "often in the release"
+        f"the rule '{one.rule}' is broken in {one.share_broken:.1%} of the table's records, and in "
+        "none of the release: leave it out of the rules if that is not meant"
         for one in kept
         if one.share_broken
     ]

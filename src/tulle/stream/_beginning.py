@@ -14,7 +14,6 @@ import numpy as np
 
 from tulle._moments import GroupMoments
 from tulle._random import as_generator
-from tulle._shape.columns import weigh_people
 from tulle._types import Floats, Ints
 from tulle.condense._classes import refuse_quantity
 from tulle.condense._joining import join_groups
@@ -131,7 +130,7 @@ class Beginning(BatchFormat):
         people = None if self.persons is None else self.persons.words(initial.frame)
         number = len(initial) if people is None else len(np.unique(people))
         asked = initial.levels[initial.levels <= number]
-        return Crowd(int(asked.max(initial=1)), weigh_people(people, len(initial)))
+        return Crowd.of_kept(int(asked.max(initial=1)), np.ones(len(initial), dtype=bool), people)
 
 
 def start(fitted: Fitted, records: Checked, method: str) -> None:
@@ -172,7 +171,7 @@ def _settle_ranges(fitted: Fitted, records: Checked, numbers: Ints) -> None:
         people = np.delete(people, waiting)
         fitted.persons.first_seen(people)
     if len(joined) < len(numbers):
-        fitted.encoder.confine(joined, weigh_people(people, len(joined)))
+        fitted.encoder.confine(joined, people)
 
 
 def _group_initial(

@@ -248,7 +248,7 @@ class CategoryCodec:
         return self._typed(picked, states == len(indicators) if self.missing else None)
 
     def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
+        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
     ) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
         return self.as_known(series)
@@ -535,7 +535,7 @@ class BooleanCodec:
         return with_nulls(pl.Series(self.name, states == 1), states == 2)
 
     def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
+        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
     ) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
         return self.as_known(series)

@@ -14,7 +14,7 @@ from scipy.linalg import block_diag
 from tulle._json import dtype_from_json, dtype_to_json, series_from_json, series_to_json
 from tulle._moments import GroupMoments
 from tulle._shape.columns import CategoryColumn, NumberColumn
-from tulle._types import Floats
+from tulle._types import Floats, Ints
 from tulle.errors import DataError
 from tulle.table._drawing import Grouped
 from tulle.table._rare import Tails
@@ -69,7 +69,7 @@ class Codec(Protocol):
     def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series: ...
     def rescale(self, variances: Floats) -> None: ...
     def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
+        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
     ) -> NumberColumn | CategoryColumn: ...
     def as_known(self, series: pl.Series) -> NumberColumn | CategoryColumn: ...
     def restore(self, cells: Any) -> pl.Series: ...

@@ -18,9 +18,9 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle._random import as_generator
-from tulle._shape.columns import CategoryColumn, NumberColumn, weigh_people
+from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._threads import on_all_cores
-from tulle._types import Flags, Floats, Ints
+from tulle._types import Flags, Floats, Integers, Ints
 from tulle.errors import DataError, nearest_name
 from tulle.table._categories import BooleanCodec, CategoryCodec, unlisted
 from tulle.table._codecs import Affine, Codec, Problem, side_by_side
@@ -290,8 +290,7 @@ class TableEncoder:
         Nothing that fewer than ``k`` people hold is shown; ``people`` is the person of each row,
         if people have several.
         """
-        weights = weigh_people(people, frame.height)
-        return [codec.plain(frame[codec.name], k, rng, weights) for codec in self._codecs]
+        return [codec.plain(frame[codec.name], k, rng, people) for codec in self._codecs]
 
     def restore(self, columns: Sequence[Any]) -> pl.DataFrame:
         """Return a frame like the fitted one, from columns as :meth:`plain` gives them."""
@@ -314,13 +313,10 @@ class TableEncoder:
         for codec, place in self._numbers():
             codec.widen(matrix[:, place])
 
-    def confine(self, matrix: Floats, weights: Floats) -> None:
-        """Take the observed ranges of numbers from these encoded records alone.
-
-        A weight is 1 over the records of the person.
-        """
+    def confine(self, matrix: Floats, people: Integers | None) -> None:
+        """Take the observed ranges of numbers from these encoded records alone."""
         for codec, place in self._numbers():
-            codec.confine(matrix[:, place], weights)
+            codec.confine(matrix[:, place], people)
 
     def reach(self, means: Floats) -> None:
         """Let the ranges of numbers reach the means of groups, (g, d), in natural units."""

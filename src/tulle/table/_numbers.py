@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._shape.columns import NumberColumn, looks_coded
+from tulle._people import people_among
+from tulle._shape.columns import NumberColumn, looks_coded, weigh_people
 from tulle._shape.quantiles import count_exceptions, draw_threshold, find_heaps
-from tulle._types import Flags, Floats
+from tulle._types import Flags, Floats, Integers, Ints
 from tulle.errors import DataError
 from tulle.table._codecs import (
     Affine,
@@ -171,7 +172,9 @@ class NumberCodec:
         here = states == PRESENT
         if self.kind is Kind.DATETIME or writing.forms or only_two(values[here]) is not None:
             return False
-        found = find_heaps(values[here], crowd.weights[here], crowd.enough(), _HEAPS)
+        crowd = crowd.among(here)
+        weights = weigh_people(crowd.people, len(crowd.kept)) * crowd.kept
+        found = find_heaps(values[here], weights, crowd.enough(), _HEAPS)
         self.heaps = tuple(found)
         if found:
             self.writing = replace(writing, special=(*writing.special, *found))
@@ -190,8 +193,8 @@ class NumberCodec:
         """Take the range from statistics of many people; two values show if many hold each."""
         self.least = crowd.k
         if self.pair is not None:
-            weights = crowd.weights[rows]
-            if min(weights[present == value].sum() for value in self.pair) < crowd.enough():
+            inside = crowd.among(rows)
+            if min(inside.hold(present == value) for value in self.pair) < crowd.enough():
                 self.pair = None
         if self.pair is None:
             since = self.origin / self.tick
@@ -254,18 +257,20 @@ class NumberCodec:
         return self._typed(self._snapped(values, states, grouped, snap), states)
 
     def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
+        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
     ) -> NumberColumn:
         """Return the column as the synthesis of shapes takes it, and learn what it may show."""
         values, states, problems = self._read(series)
         refuse(problems)
-        few = count_exceptions(draw_threshold(k, rng), float(weights.sum()))
-        values, weights = values[states == PRESENT], weights[states == PRESENT]
+        here = states == PRESENT
+        everybody = len(here) if people is None else len(np.unique(people))
+        few = count_exceptions(draw_threshold(k, rng), everybody)
+        values, people = values[here], None if people is None else people[here]
         decimals: int | None = 0
         if self.kind is Kind.DATETIME:
-            self.steps = self._common_steps(values, weights, few)
+            self.steps = self._common_steps(values, people, few)
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
-            found = common_decimals(values, weights, few, series.dtype)
+            found = common_decimals(values, people, few, series.dtype)
             decimals = self.decimals if found is None else found
         coded = self.kind is Kind.INTEGER and looks_coded(values, k)
         return replace(self.as_known(series), decimals=decimals, coded=coded)
@@ -300,7 +305,7 @@ class NumberCodec:
         """The one state that a synthesis takes for missing."""
         return NAN if NAN in self.extra and NULL not in self.extra else NULL
 
-    def confine(self, block: Floats, weights: Floats) -> None:
+    def confine(self, block: Floats, people: Integers | None) -> None:
         """Take the range from these records alone, given by their dimensions."""
         inside = is_present(block)
         present = block[inside, 0]
@@ -310,8 +315,8 @@ class NumberCodec:
             self.low, self.high = float(present.min()), float(present.max())
             self.tails = None
             if self.least > 1:
-                crowd = Crowd(self.least, weights[inside])
-                self._fit_bounds(present, crowd, np.ones(len(present), dtype=bool))
+                crowd = Crowd.of_kept(self.least, inside, people)
+                self._fit_bounds(present, crowd, inside)
 
     def widen(self, block: Floats) -> None:
         """Let the range grow by the values of more records.
@@ -443,7 +448,7 @@ class NumberCodec:
         rest = ticks % self.tick - self.origin % self.tick
         return np.asarray(whole, dtype=np.float64) + rest / self.tick
 
-    def _common_steps(self, ticks: Floats, people: Floats, few: float) -> tuple[int, int]:
+    def _common_steps(self, ticks: Floats, people: Ints | None, few: float) -> tuple[int, int]:
         """Return the coarsest steps, and where they begin, that suffice for all but a few people.
 
         If it took all, the one person with a time of the day would show in every row of a release.
@@ -453,9 +458,9 @@ class NumberCodec:
             if apart <= 1:
                 break
             places, where = np.unique(ticks % apart, return_inverse=True)
-            held = np.bincount(where, weights=people, minlength=1)
-            if len(places) and people.sum() - held.max() < few:
-                return apart, int(places[held.argmax()])
+            usual = np.bincount(where, minlength=1).argmax()
+            if len(places) and people_among(where != usual, people) < few:
+                return apart, int(places[usual])
         return 1, 0
 
     # -- learning ------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ class OrderedCodec:
         enough = crowd.enough()
         codes, _ = self._codes(series)
         size = len(self.domain) + len(self.special) + 1
-        held = np.bincount(codes, weights=crowd.weights, minlength=size)
+        held = crowd.held(codes, size)
         few = (held < enough) & (np.bincount(codes, minlength=size) > 0)
         rows = int(np.isin(codes, np.flatnonzero(few[:-1])).sum())
         self.too_few = (int(few[:-1].sum()), rows)
@@ -158,7 +158,7 @@ class OrderedCodec:
         return values.gather(places).alias(self.name)
 
     def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, weights: Floats
+        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
     ) -> NumberColumn | CategoryColumn:
         """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
         return self.as_known(series)

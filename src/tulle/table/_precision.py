@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._types import Floats
+from tulle._people import people_among
+from tulle._types import Floats, Ints
 
 EXACT = 2**53  # whole numbers up to here are exact as floats
 _DAY = 86_400
@@ -47,7 +48,7 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
     return None
 
 
-def common_decimals(values: Floats, people: Floats, few: float, dtype: Any) -> int | None:
+def common_decimals(values: Floats, people: Ints | None, few: float, dtype: Any) -> int | None:
     """Return the decimals that suffice for all values but those of fewer than ``few`` people.
 
     None for floats as they come. If it took all values, the one person with a finer number, or with
@@ -58,6 +59,6 @@ def common_decimals(values: Floats, people: Floats, few: float, dtype: Any) -> i
         rounded = np.round(values, decimals)
         same = (rounded.astype(np.float32) == values) if single else (rounded == values)
         same &= np.abs(values) < EXACT / 10.0**decimals
-        if people[~same].sum() < few:
+        if people_among(~same, people) < few:
             return decimals_of(values[same], dtype)
     return decimals_of(values, dtype)

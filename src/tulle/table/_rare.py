@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._shape.columns import weigh_people
+from tulle._people import distinct_people, people_among
 from tulle._shape.quantiles import draw_threshold
-from tulle._types import Flags, Floats, Ints
+from tulle._types import Flags, Floats, Integers, Ints
 
-_SLACK = 1e-9  # people are sums of fractions
 _STRETCHES, _FINENESS = 240, 4  # beyond bounds: four stretches to each doubling of the distance
 _LEFT = -2  # the code of a category that nothing takes in
 _SYSTEM = 10  # so many common codes that are numbers are a system, in which near ones are alike
@@ -28,33 +27,45 @@ _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 @dataclass(frozen=True)
 class Crowd:
-    """How many people must share what is shown, and how much of a person each row is."""
+    """How many people must share what is shown, and whose each row is."""
 
     k: int
-    weights: Floats  # 1 over the rows of the person; 0 for a record that is withheld
+    kept: Flags  # False for a record that is withheld
+    people: Ints | None = None  # the person of each row, numbered from 0, if some have several
     rng: np.random.Generator | None = None  # draws how many of k to 1.5 k people are enough
 
     @classmethod
     def of_kept(
-        cls, k: int, kept: Flags, people: Ints | None, rng: np.random.Generator | None
+        cls, k: int, kept: Flags, people: Integers | None, rng: np.random.Generator | None = None
     ) -> Crowd:
         """Return the crowd of a table of which some records are withheld."""
-        weights = np.zeros(len(kept))
-        inside = None if people is None else people[kept]
-        weights[kept] = weigh_people(inside, int(kept.sum()))
-        return cls(k, weights, rng)
+        if people is not None:
+            people = np.unique(people, return_inverse=True)[1]
+        return cls(k, kept, people, rng)
 
     def with_more(self, people: int) -> Crowd:
         """Return the crowd with so many more people, of one row each."""
-        return replace(self, weights=np.r_[self.weights, np.ones(people)])
+        kept, known = np.r_[self.kept, np.ones(people, dtype=bool)], self.people
+        if known is not None:
+            known = np.r_[known, known.max(initial=-1) + 1 + np.arange(people)]
+        return replace(self, kept=kept, people=known)
+
+    def among(self, rows: Any) -> Crowd:
+        """Return the crowd of some rows."""
+        people = None if self.people is None else self.people[rows]
+        return replace(self, kept=self.kept[rows], people=people)
 
     def enough(self) -> float:
-        """Return how many people are enough, less what rounding may cost."""
-        return draw_threshold(self.k, self.rng) - _SLACK
+        """Return how many people are enough."""
+        return draw_threshold(self.k, self.rng)
 
-    def hold(self, rows: Any) -> float:
-        """Return how many people some rows are at least."""
-        return float(self.weights[rows].sum())
+    def hold(self, rows: Flags) -> int:
+        """Return how many different people some rows are of."""
+        return people_among(rows & self.kept, self.people)
+
+    def held(self, codes: Ints, size: int) -> Ints:
+        """Return how many different people have each code; -1 counts nowhere."""
+        return distinct_people(np.where(self.kept, codes, -1), self.people, size)
 
 
 @dataclass(frozen=True)
@@ -90,15 +101,14 @@ def merge_categories(
     """
     enough = crowd.enough()
     size = len(domain)
-    inside = codes >= 0
-    held = np.bincount(codes[inside], crowd.weights[inside], size).astype(np.float64)
+    held = crowd.held(codes, size)
     kept = np.flatnonzero(held >= enough)
     rare = held < enough
     new = np.full(size + 1, -1, dtype=np.int64)
     new[kept] = np.arange(len(kept))
     if not rare.any():
         return Merging(kept, [], None), new[codes]
-    names = _taken_in(held, domain, parents, kept, enough, new)
+    names = _taken_in(codes, crowd, domain, parents, kept, enough, new)
     if not parents:
         nearest = nearest_codes([domain[code] for code in kept.tolist()], domain)
         new[:-1] = np.where((new[:-1] == _LEFT) & (nearest >= 0), nearest, new[:-1])
@@ -106,15 +116,15 @@ def merge_categories(
     merging = Merging(kept, names, None, merged, rows)
     left = np.flatnonzero(new[:-1] == _LEFT)
     if len(left):
-        absent = crowd.hold(codes < 0)
-        rest = _rest(held, left, absent, enough, merging, new, nameless=nameless)
+        rest = _rest(codes, crowd, left, enough, merging, new, nameless=nameless)
         new[left] = rest
         merging = Merging(kept, names, rest, merged, rows)
     return merging, new[codes]
 
 
 def _taken_in(
-    held: Floats,
+    codes: Ints,
+    crowd: Crowd,
     domain: Sequence[Any],
     parents: Hierarchy,
     kept: Ints,
@@ -126,14 +136,13 @@ def _taken_in(
     A value that would have too few people, since others go elsewhere, is not used after all.
     """
     too_few: set[Any] = set()
-    rare = np.flatnonzero(held < enough)
+    rare = np.setdiff1d(np.arange(len(domain)), kept).tolist()
     while True:
-        places = _general(held, domain, parents, kept, enough, too_few)
-        for code in rare.tolist():
+        places = _general(codes, crowd, rare, domain, parents, kept, enough, too_few)
+        for code in rare:
             ups = (places.get(up) for up in parents.above(domain[code]))
             new[code] = next((place for place in ups if place is not None), _LEFT)
-        inside = new[:-1] >= 0
-        totals = np.bincount(new[:-1][inside], weights=held[inside], minlength=len(places))
+        totals = crowd.held(new[codes], len(places))
         few = {value for value, place in places.items() if totals[place] < enough}
         if not few:
             return [value for value, place in places.items() if place >= len(kept)]
@@ -167,9 +176,9 @@ def _numbers(values: Sequence[Any]) -> Floats:
 
 
 def _rest(
-    held: Floats,
+    codes: Ints,
+    crowd: Crowd,
     left: Ints,
-    absent: float,
     enough: float,
     merging: Merging,
     new: Ints,
@@ -177,20 +186,20 @@ def _rest(
     nameless: bool,
 ) -> int:
     """Return where categories go that nothing else takes in."""
-    people = float(held[left].sum())
-    if not nameless and people >= enough:
+    rows = np.isin(codes, left)
+    if not nameless and crowd.hold(rows) >= enough:
         return merging.size
-    if people + absent >= enough or (nameless and not merging.size):
+    if crowd.hold(rows | (codes < 0)) >= enough or (nameless and not merging.size):
         return -1
     if not merging.size:
         return 0  # the rest is all there is
-    inside = new[:-1] >= 0
-    totals = np.bincount(new[:-1][inside], weights=held[inside], minlength=merging.size)
-    return int(totals.argmax())
+    return int(crowd.held(new[codes], merging.size).argmax())
 
 
 def _general(
-    held: Floats,
+    codes: Ints,
+    crowd: Crowd,
+    rare: Sequence[int],
     domain: Sequence[Any],
     parents: Hierarchy,
     kept: Ints,
@@ -202,13 +211,15 @@ def _general(
     The most special ones first: who is taken in there does not count further up.
     """
     places = {domain[code]: place for place, code in enumerate(kept.tolist())}
-    free = {code: parents.above(domain[code]) for code in np.flatnonzero(held < enough).tolist()}
+    free = {code: parents.above(domain[code]) for code in rare}
     for height in range(max((len(line) for line in free.values()), default=0)):
-        sums: dict[Any, float] = {}
+        ups: dict[Any, int] = {}
+        up_of = np.full(len(domain) + 1, -1)
         for code, line in free.items():
             if height < len(line):
-                sums[line[height]] = sums.get(line[height], 0.0) + float(held[code])
-        for value, people in sums.items():
+                up_of[code] = ups.setdefault(line[height], len(ups))
+        held = crowd.held(up_of[codes], len(ups))
+        for value, people in zip(ups, held.tolist()):
             if people >= enough and value not in places and value not in too_few:
                 places[value] = len(places)
         free = {
@@ -265,14 +276,14 @@ def safe_bounds(
     middle half of the ``k`` people at that end, rounded outwards to a round number (counted from
     ``-origin``): one outlier does not move it.
     """
-    weights = crowd.weights[rows]
-    values, weights = values[weights > 0], weights[weights > 0]
+    crowd = crowd.among(rows)
+    values, crowd = values[crowd.kept], crowd.among(crowd.kept)
     if not len(values):
         return 0.0, 0.0
     low_end, high_end = float(values.min()), float(values.max())
     step = _step(values)
-    low = _bound(values, weights, crowd.k, step, origin)
-    high = -_bound(-values, weights, crowd.k, step, -origin)
+    low = _bound(values, crowd, step, origin)
+    high = -_bound(-values, crowd, step, -origin)
     if low_end >= 0:
         low, high = max(low, 0.0), max(high, 0.0)
     if high_end <= 0:
@@ -280,17 +291,17 @@ def safe_bounds(
     return low, max(low, high)
 
 
-def _bound(values: Floats, weights: Floats, k: int, step: float, origin: float) -> float:
+def _bound(values: Floats, crowd: Crowd, step: float, origin: float) -> float:
     """Return the lower bound of values."""
-    first = float(values.min())
-    if weights[values == first].sum() >= k - _SLACK:
+    k, first = crowd.k, float(values.min())
+    if crowd.hold(values == first) >= k:
         return first
-    if weights.min() == 1 and k < len(values):  # all others are larger than these
-        few = np.argpartition(values, k - 1)[:k]
-        values, weights = values[few], weights[few]
-    order = np.argsort(values, kind="stable")
-    last = int(np.searchsorted(np.cumsum(weights[order]), k - _SLACK))
-    tail = values[order[: last + 1]]
+    if crowd.people is not None:  # the smallest value of each person
+        order = np.lexsort((values, crowd.people))
+        values = values[order[np.diff(crowd.people[order], prepend=-1) > 0]]
+    if k < len(values):  # all others are larger than these
+        values = np.partition(values, k - 1)[:k]
+    tail = np.sort(values)
     middle = float(tail[len(tail) // 4 : len(tail) - len(tail) // 4].mean())
     rounded = math.floor((middle + origin) / step) * step - origin
     return rounded if math.isfinite(rounded) else middle

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tulle._random import coarse_count
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Kind, Role
@@ -94,29 +95,54 @@ def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
 
 
 _TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy")  # in a manifest, where given
+_VALUES = ("missing", "codes")  # options that name values of the table
 
 
 def column_entries(
-    columns: Iterable[Column], merged: Mapping[str, tuple[int, int]] | None = None
+    columns: Iterable[Column], *, declared: bool
 ) -> dict[str, dict[str, Any]]:
     """Return what a manifest says of the columns; of those left out also why, and the remedy.
 
-    ``merged`` says how many values of a column too few people hold, and in how many records.
+    Values are named where a policy declares them. One that was found in the table may be that of
+    a single person: whether it is in the release, and how often, the release shows.
     """
     columns = list(columns)
+    told = tuple(name for name in _TOLD if declared or name not in _VALUES)
     left_out = {row["column"]: row for row in left_out_rows(columns)}
     entries: dict[str, dict[str, Any]] = {}
     for column in columns:
         entry: dict[str, Any] = {"kind": column.kind.value, "role": column.role.value}
         if column.role.released:
-            told = {option: getattr(column, option) for option in _TOLD}
-            entry |= {option: _listed(value) for option, value in told.items() if value}
-        values, records = (merged or {}).get(column.name, (0, 0))
-        if records:
-            entry["merged"] = {"values": values, "records": records}
+            options = {option: getattr(column, option) for option in told}
+            entry |= {option: _listed(value) for option, value in options.items() if value}
         row = left_out.get(column.name, {})
         entries[column.name] = entry | {k: text for k, text in row.items() if k != "column"}
     return entries
+
+
+def told_counts(
+    found: Any, k: int | None, *, groups: int, smallest: int, fewest: int
+) -> dict[str, Any]:
+    """Return what a manifest counts in a condensed table: nothing that rests on a few people.
+
+    Without ``k``, levels ask for the groups. Each is one person's own, who may be alone with the
+    lowest or the highest: no size is told then.
+    """
+    counts: dict[str, Any] = {"groups": groups}
+    if k is not None:
+        counts |= {
+            "smallest group": smallest,
+            "fewest people in a group": fewest,
+            "suppressed": coarse_count(found.n_suppressed_, k),
+            "degenerate groups": coarse_count(found.n_degenerate_, k),
+        }
+    return counts
+
+
+def told_source(entry: dict[str, Any], options: Any) -> dict[str, Any]:
+    """Return the source; where records may be withheld, its size would tell how many were."""
+    withholds = "suppress" in (options.on_infeasible, options.small_classes)
+    return {name: value for name, value in entry.items() if not (withholds and name == "records")}
 
 
 def _listed(value: Any) -> Any:

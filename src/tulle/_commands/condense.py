@@ -15,6 +15,8 @@ from tulle._commands._columns import (
     left_out_rows,
     plan_columns,
     policy_rules,
+    told_counts,
+    told_source,
     unit_notes,
     unit_of,
     without_opaque,
@@ -51,6 +53,10 @@ LIMITS = (
     "The last member of a group, to someone who knows all the others.",
     "About where the lowest and highest values of a column lie: bounds rest on k people or more.",
 )
+
+
+_RESTS_ON = "people that what is shown rests on, at least"
+_SHARE = "share of the source that breaks it"  # of the owner's figures
 
 
 @dataclass(frozen=True)
@@ -146,9 +152,7 @@ def condense(
     found = _audited(condenser, tables, release, columns, options, command, whole=whole)
     found = found.extended(context=context_of(policy), accepted_risk=accepted)
     summary = _summary(condenser, tables, strangers, found)
-    manifest = _manifest(
-        condenser, entry, original, release, columns, options, levels_table, strangers
-    )
+    manifest = _manifest(condenser, entry, release, columns, options, strangers)
     write_decided(
         release, output, manifest, found, accepted,
         report=report, sources=sources_read(source, policy, control, sign_key), signer=signer,
@@ -276,7 +280,7 @@ def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:
         {
             "rule": one.rule,
             "source": "found in the table" if one.found else "given",
-            "share of the source that breaks it": round(one.share_broken, 4),
+            _SHARE: round(one.share_broken, 4),
             "released records that break it": count,
         }
         for one, count in zip(condenser.rules_, counts)
@@ -321,11 +325,9 @@ def _summary(
 def _manifest(
     condenser: Any,
     source: dict[str, Any],
-    original: pl.DataFrame,
     release: pl.DataFrame,
     columns: list[Column],
     options: Condensing,
-    levels: list[dict[str, Any]],
     apart: pl.DataFrame | None,
 ) -> Manifest:
     from tulle._random import seed_policy
@@ -341,7 +343,7 @@ def _manifest(
         | {"k": k, "unit": unit_of(columns)},
         guarantee={
             "every group at least as large as its members' levels": True,
-            "people that what is shown rests on, at least": condenser.rests_on_,
+            **({} if asked else {_RESTS_ON: condenser.rests_on_}),
         },
         verified={
             "groups at least as large as their levels": bool(
@@ -349,20 +351,22 @@ def _manifest(
             ),
         },
         counts={
-            "records": original.height,
             **({} if apart is None else {"kept apart as the control": apart.height}),
             "released": release.height,
-            "groups": len(sizes),
-            "smallest group": int(sizes.min()),
-            "fewest people in a group": int(condenser.people_.min()),
-            "smallest group for each level": levels,
-            "rules": rule_entries(condenser, release),
-            "suppressed": int(condenser.n_suppressed_),
-            "verbatim": int(condenser.n_verbatim_),
-            "degenerate groups": int(condenser.n_degenerate_),
+            "rules": [
+                {name: told for name, told in one.items() if name != _SHARE}
+                for one in rule_entries(condenser, release)
+            ],
+            **told_counts(
+                condenser,
+                k,
+                groups=len(sizes),
+                smallest=int(sizes.min()),
+                fewest=int(condenser.people_.min()),
+            ),
         },
-        columns=column_entries(columns, condenser.merged_),
-        source=source,
+        columns=column_entries(columns, declared=options.declared),
+        source=told_source(source, options),
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),
     )

@@ -294,10 +294,6 @@ class ClassCondenser(BaseEstimator):
         return np.concatenate([part.covariances_[:, :width, :width] for part in self.condensers_])
 
     @property
-    def merged_(self) -> dict[str, tuple[int, int]]:
-        return self.condensers_[0].merged_
-
-    @property
     def information_loss_(self) -> float:
         """Return 100 SSQ / SST on the columns as standardised over the whole table, as the parts
         are.

@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tulle._commands import condense as workflow
-from tulle._files import digest
 from tulle.cli import tulle
 from tulle.errors import TulleError
 from tulle.io.read import read_table

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tulle.table.inference import Guess
 
 _SHOWN = 5  # columns in a message
+_WIDEST = 1_000  # columns of a release
 
 
 def plan_columns(
@@ -34,8 +35,20 @@ def plan_columns(
     """
     refuse_two_roles(target, levels)
     loaded = Policy() if policy is None else load_policy(policy, table.columns)
-    columns = loaded.resolve(table.columns) or _guessed(table, decided=(target, levels))
+    declared = loaded.resolve(table.columns)
+    _refuse_wide(sum(c.role.released for c in declared) if declared else table.width)
+    columns = declared or _guessed(table, decided=(target, levels))
     return with_roles(columns, target, levels)
+
+
+def _refuse_wide(width: int) -> None:
+    """Raise for more columns than can be compared in pairs; asked before any of them is read."""
+    if width > _WIDEST:
+        raise DataError(
+            f"{width:,} columns would be released, and time and memory grow with their square: at "
+            f"most {_WIDEST:,} may be. Choose them in a policy (`tulle inspect` writes one): "
+            'role = "ignored" leaves a column out'
+        )
 
 
 def policy_rules(policy: FilePath | None) -> tuple[str, ...] | None:
@@ -98,9 +111,7 @@ _TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy")  # in a manifes
 _VALUES = ("missing", "codes")  # options that name values of the table
 
 
-def column_entries(
-    columns: Iterable[Column], *, declared: bool
-) -> dict[str, dict[str, Any]]:
+def column_entries(columns: Iterable[Column], *, declared: bool) -> dict[str, dict[str, Any]]:
     """Return what a manifest says of the columns; of those left out also why, and the remedy.
 
     Values are named where a policy declares them. One that was found in the table may be that of

@@ -136,7 +136,8 @@ def condense(
     columns = plan_columns(original, policy, target=target, levels=levels)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
-    known = [column for column in columns if column.name in original.columns]
+    there = set(original.columns)
+    known = [column for column in columns if column.name in there]
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)
@@ -415,6 +416,7 @@ def _audited(
     )
     from tulle.auditing.audit import audited, unaudited
 
+    asked = column_of(columns, Role.LEVEL) is not None
     k = max(int(condenser.levels_.min()), 2)
     if options.audit:
         found = audited(tables, options.seed, k=k, title="Condensed table", quick=not whole)
@@ -424,20 +426,13 @@ def _audited(
         guarantee={
             "text": "Every released record was drawn from the mean and covariance of a group at "
             "least as large as each of its members requires.",
-            "rows": [
-                {
-                    "name": f"smallest group of those who require {row.level:,}",
-                    "asked": row.level,
-                    "found": row.smallest_group,
-                    "holds": row.smallest_group >= row.level,
-                }
-                for row in condenser.level_summary_
-            ],
+            "rows": _promises(condenser, asked=asked),
         },
         metrics={"information_loss": float(condenser.information_loss_)},
         smallest_group=int(condenser.people_.min()),
         sections=[
-            group_section(condenser.counts_, condenser.levels_),
+            # of levels, one person may have set the smallest or largest group
+            {**group_section(condenser.counts_, condenser.levels_), "owner_only": asked},
             *rules_section(rule_entries(condenser, release)),
             *notes_section(_notes(condenser, columns, release)),
             *left_out_section(left_out_rows(columns)),
@@ -446,3 +441,20 @@ def _audited(
         command=command,
         provenance={"release seed": seed_policy(options.seed)},
     )
+
+
+def _promises(condenser: Any, *, asked: bool) -> list[dict[str, Any]]:
+    """Return what was asked and found; of levels no size, for a person may be alone with one."""
+    if asked:
+        small = int((condenser.people_ < condenser.levels_).sum())
+        name = "groups smaller than the level of a member"
+        return [{"name": name, "asked": 0, "found": small, "holds": not small}]
+    return [
+        {
+            "name": f"smallest group of those who require {row.level:,}",
+            "asked": row.level,
+            "found": row.smallest_group,
+            "holds": row.smallest_group >= row.level,
+        }
+        for row in condenser.level_summary_
+    ]

@@ -41,6 +41,7 @@ from tulle.table.schema import Column, Role
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
+    from tulle._report.model import Promise
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.auditing._tables import Aligned
@@ -443,7 +444,7 @@ def _audited(
     )
 
 
-def _promises(condenser: Any, *, asked: bool) -> list[dict[str, Any]]:
+def _promises(condenser: Any, *, asked: bool) -> list[Promise]:
     """Return what was asked and found; of levels no size, for a person may be alone with one."""
     if asked:
         small = int((condenser.people_ < condenser.levels_).sum())

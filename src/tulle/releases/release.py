@@ -13,7 +13,7 @@ from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
 from tulle.releases import _file_pairs as file_pairs
 from tulle.releases import _folders as folders
-from tulle.releases._origin import is_source
+from tulle.releases._origin import ALGORITHM, is_source
 from tulle.releases.manifest import Manifest
 
 Place = str | os.PathLike[str]
@@ -151,12 +151,13 @@ def verify_release(
         told = detail if holds else f"{detail}; signed by {signer}, or changed since"
         rows.append({"check": "manifest signed with the key", "holds": holds, "detail": told})
     if source is not None:
-        told = found.source.get("digest") or {}
+        entry = found.source.get("digest")
+        entry = entry if isinstance(entry, dict) else {}
         rows.append(
             {
                 "check": "made from the source",
-                "holds": bool(told) and is_source(source, told, source_key),
-                "detail": "HMAC-SHA256" if told else "the manifest holds no digest of a source",
+                "holds": bool(entry) and is_source(source, entry, source_key),
+                "detail": ALGORITHM if entry else "the manifest holds no digest of a source",
             }
         )
     return rows

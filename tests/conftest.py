@@ -32,6 +32,12 @@ settings.register_profile(
 settings.load_profile("fuzz" if EXAMPLES else "tulle")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _owners_key(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the key that manifests name a source with out of the home of whoever runs the tests."""
+    os.environ["TULLE_SOURCE_KEY"] = str(tmp_path_factory.mktemp("settings") / "source.key")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):

@@ -34,6 +34,8 @@ SLOW = [
     "attacks/test_people.py",
     "stream/test_people.py",
     "workflows/test_people.py",
+    "workflows/test_leaks.py",
+    "app/test_server.py",
     # single tests
     "test_a_class_name_means_one_thing",
     "test_a_class_that_is_new_gets_the_index_within_its_first_batch",

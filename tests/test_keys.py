@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tulle import SecretKey
+from tulle import SecretKey, SigningKey
 from tulle._files import OutputExists
-from tulle.errors import KeyMaterialError
+from tulle.errors import KeyMaterialError, PrivacyWarning
 
 
 def test_key_is_never_shown_nor_pickled() -> None:
@@ -36,6 +36,19 @@ def test_file_round_trip_is_private_and_not_replaced(tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(tmp_path / "key").st_mode) == 0o600
     with pytest.raises(OutputExists):
         SecretKey.generate().save(tmp_path / "key")
+
+
+@pytest.mark.parametrize("kind", [SecretKey, SigningKey])
+def test_a_key_that_others_can_read_is_used_with_a_warning(
+    kind: type[SecretKey | SigningKey], tmp_path: Path
+) -> None:
+    path = tmp_path / "k.key"
+    kind.generate().save(path)
+    kind.load(path)
+    for mode in (0o640, 0o604, 0o620):
+        path.chmod(mode)
+        with pytest.warns(PrivacyWarning, match="chmod 600"):
+            kind.load(path)
 
 
 def test_bad_key_files_get_a_clear_word(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tulle._random import as_generator, seed_policy, spawn
+from tulle._random import as_generator, coarse_count, seed_policy, spawn
 from tulle.errors import ParameterError
 
 
@@ -33,6 +33,14 @@ def test_spawned_generators_differ_and_repeat() -> None:
     again = [g.integers(2**60) for g in spawn(as_generator(0), 5)]
     assert first == again
     assert len(set(first)) == 5
+
+
+def test_one_person_more_changes_a_coarse_count_once_in_k() -> None:
+    said = {count: {coarse_count(count, 10) for _ in range(300)} for count in (0, 9, 10, 15)}
+    assert said[0] == {"fewer than 10"}
+    assert said[9] == {"fewer than 10", "about 10"}
+    assert said[10] == {"about 10"}
+    assert said[15] == {"about 10", "about 20"}
 
 
 def test_manifest_says_where_the_seed_came_from_only() -> None:

@@ -106,8 +106,8 @@ def digest_of(file: BinaryIO) -> str:
 
 # Files that unpack into very much more than they are. Tables of text seldom shrink to a fiftieth.
 
-_STEEPEST = 200  # times the size of the packed file,
-_HARMLESS = 256 << 20  # or so many bytes, may come out of it
+_STEEPEST = 200  # times what was read of the packed file,
+_HARMLESS = 32 << 20  # or so many bytes, may come out of it
 
 
 def check_unpacked(name: str | os.PathLike[str], packed: int, unpacked: int) -> None:
@@ -124,7 +124,13 @@ class BoundedGzip(gzip.GzipFile):
 
     def __init__(self, name: str | os.PathLike[str], raw: BinaryIO) -> None:
         super().__init__(fileobj=raw, mode="rb")
-        self._shown, self._packed = name, os.fstat(raw.fileno()).st_size
+        self._shown, self._raw = name, raw
+
+    def look_ahead(self) -> None:
+        """Unpack as much as is harmless: what is too steep shows before any of it is used."""
+        while self.tell() <= _HARMLESS and self.read(1 << 20):
+            pass
+        self.seek(0)
 
     def read(self, size: int | None = -1) -> bytes:
         """Return up to so many bytes, or all there are, and count them."""
@@ -133,7 +139,7 @@ class BoundedGzip(gzip.GzipFile):
         return b"".join(iter(lambda: self._counted(super(BoundedGzip, self).read(1 << 20)), b""))
 
     def _counted(self, block: bytes) -> bytes:
-        check_unpacked(self._shown, self._packed, self.tell())
+        check_unpacked(self._shown, self._raw.tell(), self.tell())
         return block
 
 

@@ -29,13 +29,20 @@ def plain(value: Any) -> Any:
 def read_json(text: str | bytes) -> Any:
     """Return what a text says that anybody may have written.
 
-    Raises a plain ValueError for whatever is wrong with it: brackets nested by the thousand and
-    numbers of thousands of digits included.
+    Raises a plain ValueError for whatever is wrong with it: brackets nested by the thousand,
+    numbers of thousands of digits, and a name given twice, of which readers see different values.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is given twice")
+    return found
 
 
 # Columns and their types. Values are plain JSON, so a file holds no more than its size says:

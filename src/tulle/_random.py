@@ -8,6 +8,7 @@ seed gives the same release on any number of threads.
 
 from __future__ import annotations
 
+import secrets
 from numbers import Integral
 
 import numpy as np
@@ -43,6 +44,19 @@ def spawn(rng: np.random.Generator, count: int) -> list[np.random.Generator]:
     """Return independent generators, one for each of ``count`` units of work."""
     seeds = rng.integers(0, 2**63, size=(count, 4), dtype=np.uint64)
     return [np.random.default_rng(seed) for seed in seeds]
+
+
+def coarse_count(count: int, k: int) -> str:
+    """Return how many there are as anybody may know it: drawn to a multiple of ``k``.
+
+    The draw is the operating system's, so that one person more or less changes what is said once
+    in ``k`` times, wherever the count lies.
+
+    >>> coarse_count(0, 10), coarse_count(20, 10)
+    ('fewer than 10', 'about 20')
+    """
+    near = (count + secrets.randbelow(k)) // k * k
+    return f"about {near:,}" if near else f"fewer than {k:,}"
 
 
 def seed_policy(random_state: RandomState) -> str:

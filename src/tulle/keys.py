@@ -11,13 +11,15 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 import unicodedata
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tulle._files import atomic_write
-from tulle.errors import KeyMaterialError
+from tulle.errors import KeyMaterialError, PrivacyWarning
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -123,9 +125,11 @@ class SecretKey:
             text = content.decode("ascii").strip()
             if not text.startswith(_HEADER):
                 raise ValueError
-            return cls(bytes.fromhex(text.removeprefix(_HEADER)))
+            found = cls(bytes.fromhex(text.removeprefix(_HEADER)))
         except ValueError:
             raise KeyMaterialError(f"{path} is not a Tulle key file") from None
+        _warn_of_readers(path)
+        return found
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the key to a file that only its owner can read.
@@ -331,6 +335,7 @@ class SigningKey:
                 f"{path} holds no private Ed25519 key that opens without a password: make one with "
                 "tulle keygen"
             )
+        _warn_of_readers(path)
         return cls(found)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -496,6 +501,18 @@ def _read(path: str | os.PathLike[str]) -> bytes:
             return file.read(_LONGEST)
     except OSError as error:
         raise KeyMaterialError(f"cannot read the key file {path}: {error.strerror}") from None
+
+
+def _warn_of_readers(path: str | os.PathLike[str]) -> None:
+    """Warn of a secret key that is in the hands of others, or may be exchanged by them."""
+    mode = os.stat(path).st_mode
+    if os.name == "posix" and stat.S_ISREG(mode) and mode & 0o077:
+        warnings.warn(
+            f"other users of this machine can read or change the key file {path}: chmod 600 it, or "
+            "make a new key if somebody may have copied it",
+            PrivacyWarning,
+            stacklevel=3,
+        )
 
 
 def _groups_of_four(digest: bytes) -> str:

@@ -33,6 +33,20 @@ def test_the_link_opens_the_app_once(tmp_path: Path) -> None:
     assert asked.ask("GET", "/").status == 200
 
 
+def test_a_file_may_lead_a_browser_to_the_link_and_nowhere_else(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    link = asked.guard.link.partition(HOST)[2]
+    assert asked.ask("GET", "/enter?token=guess", sec_fetch_site="cross-site").status == 403
+    assert not asked.guard.is_entered
+    first = asked.ask("GET", link, sec_fetch_site="cross-site")
+    assert first.status == 200
+    assert 'content="0;url=/"' in first.text  # its own page goes on: a redirect has no cookie
+    assert asked.guard.is_entered
+    asked.cookie = first.headers["set-cookie"].partition(";")[0]
+    assert asked.ask("GET", "/", sec_fetch_site="cross-site").status == 403
+    assert asked.ask("GET", "/", sec_fetch_site="same-origin").status == 200
+
+
 @pytest.mark.parametrize("path", ["/", "/history", "/static/app.js", "/t/0/data", "/nothing"])
 @pytest.mark.parametrize("cookie", ["", "tulle-8765=guess", "other=1", "tulle-8765"])
 def test_nothing_is_shown_without_the_cookie(tmp_path: Path, path: str, cookie: str) -> None:

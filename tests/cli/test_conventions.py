@@ -218,7 +218,7 @@ def test_whatever_happens_ends_in_one_line_without_a_cell(
     code: int,
     words: str,
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(sys, "argv", ["tulle", "--debug", "verify", "r"])
@@ -244,7 +244,7 @@ def test_shells_complete_files() -> None:
 def test_warnings_are_lines_for_users_and_those_of_others_tell_no_cell(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], debug: list[str]
 ) -> None:
-    def warn(*_: object) -> None:
+    def warn(*_: object, **__: object) -> None:
         warnings.simplefilter("default")
         warnings.warn("3 groups are all alike", PrivacyWarning, stacklevel=1)
         warnings.warn("cannot convert 'Smith'", RuntimeWarning, stacklevel=1)

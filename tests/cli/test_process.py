@@ -32,7 +32,7 @@ def test_an_interrupt_that_a_library_turns_into_an_error_is_still_an_interrupt(
     error: BaseException,
     debug: list[str],
 ) -> None:
-    def work(*_: object) -> None:
+    def work(*_: object, **__: object) -> None:
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
@@ -58,7 +58,7 @@ def test_the_handler_of_before_is_back_after_a_command(monkeypatch: pytest.Monke
 def test_panics_print_nothing(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def panic(*_: object) -> None:
+    def panic(*_: object, **__: object) -> None:
         os.write(2, b"thread panicked at 'Smith'")
         pl.DataFrame({"a": ["Smith"]}).select(pl.col("a").map_batches(_interrupted))
 

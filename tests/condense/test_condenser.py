@@ -434,8 +434,7 @@ def test_notes_say_what_the_table_did():
     text = " | ".join(condenser.notes_)
     assert "column 'same' has a single value" in text
     assert "column 'gone' has no values" in text
-    assert condenser.merged_ == {"word": (1, 2)}
-    assert "column 'word': 1 value held by too few people" in text
+    assert "column 'word': values held by too few people" in text
     released = condenser.sample()
     assert (released["same"] == 1).all()
     assert released["gone"].isna().all()

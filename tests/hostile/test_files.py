@@ -23,6 +23,7 @@ from tulle import Sketches, StreamCondenser, read_batches, read_fimi, read_rules
 from tulle._commands.stream import stream
 from tulle._json import dtype_from_json, dtype_to_json, series_from_json, series_to_json
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyWarning, TulleError
+from tulle.io._text import record_blocks
 from tulle.io.write import write_table
 from tulle.releases import manifest_path
 from tulle.rules.rule import support_count
@@ -65,6 +66,12 @@ def test_a_gzip_bomb_is_refused(tmp_path: Path, line: bytes) -> None:
         for _ in read_batches(path):
             pass
     assert str(path) in str(caught.value)
+
+
+def test_a_bomb_is_refused_before_a_record_of_it_is_read(tmp_path: Path) -> None:
+    path = bomb(tmp_path / "t.csv.gz", b"a,b\n" * (MEGABYTE // 4), 20)
+    with pytest.raises(DataError, match="unpacks"):
+        next(record_blocks(path, quoted=True))
 
 
 def test_a_gzip_bomb_of_baskets_is_refused(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_people_levels_and_all_kinds_of_columns_by_the_command(
     manifest = read_manifest(release)
     assert manifest.parameters["engine"] == "spark"
     assert manifest.parameters["encrypted on the cluster"] is True
-    assert manifest.counts["records"] == manifest.counts["released"] == ROWS
+    assert manifest.source["records"] == manifest.counts["released"] == ROWS
     assert all(check["holds"] for check in verify_release(release))
 
 

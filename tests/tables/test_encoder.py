@@ -433,7 +433,7 @@ def test_unseen_values_are_counted_not_shown():
 def test_rare_categories_and_empty_columns_are_counted():
     table = pl.DataFrame({"c": list("aaaaabbc"), "e": [np.nan] * 8, "k": [3] * 8})
     encoder = TableEncoder().fit(table, crowd=Crowd(3, np.ones(8, dtype=bool)))
-    assert encoder.merged() == {"c": (2, 3)}
+    assert encoder.merged() == ["c"]
     assert encoder.decode(encoder.encode(table))["c"].to_list() == ["a"] * 5 + ["other"] * 3
     assert encoder.empty_ == ["e"]
     assert encoder.constant_ == ["k"]

@@ -68,7 +68,7 @@ def test_the_hospital_comes_back_in_its_own_forms() -> None:
 def test_mixed_dates_are_written_in_the_commonest_form_and_strange_ones_counted() -> None:
     born = pl.Series("born", ["03.11.1961"] * 30 + ["1987-02-28", "4.1.50", "00.00.0000"])
     encoder = TableEncoder([Column("born", Kind.DATETIME)]).fit(born.to_frame())
-    assert encoder.unread() == {"born": 1}
+    assert encoder.unread() == ["born"]
     assert encoder.decode(encoder.encode(born.to_frame()))["born"].to_list()[-3:] == [
         "28.02.1987",
         "04.01.1950",

@@ -101,7 +101,9 @@ def test_classes_are_kept_apart_and_small_ones_refused_or_withheld(
     assert run(*asked, "--small-classes", "suppress").exit_code == 0
     release = pl.read_parquet(tmp_path / "r.parquet" / "*.parquet")
     assert set(release["ill"]) == {"no", "maybe"}
-    assert read_manifest(tmp_path / "r.parquet").counts["suppressed"] == 4
+    manifest = read_manifest(tmp_path / "r.parquet")
+    assert manifest.counts["suppressed"] in ("fewer than 10", "about 10")
+    assert "records" not in manifest.source  # less those released, it would be the exact count
 
 
 def test_people_with_several_rows_are_not_taken_for_rows(source: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_csv_and_ndjson_files_give_the_same_groups(tmp_path: Path) -> None:
     ):
         folder = tmp_path / source.suffix[1:]
         results.append(stream(str(source), folder, state=tmp_path / f"{source.name}.st", **OPTIONS))
-        assert read_manifest(folder / "snapshot-000001.parquet").counts["seen"] == 300
+        assert results[-1].summary["seen"] == 300
     assert results[0].summary["condensed"] == results[1].summary["condensed"]
     assert results[0].summary["waiting"] == 1
     assert "1 record" in " ".join(results[0].notes)
@@ -48,14 +48,11 @@ def test_snapshots_come_with_verified_manifests(tmp_path: Path) -> None:
         path = tmp_path / "out" / told["snapshot"]
         assert all(row["holds"] for row in verify_release(path))
         manifest = read_manifest(path)
-        assert manifest.counts["seen"] == told["seen"]
+        assert not {"seen", "waiting", "rejected"} & manifest.counts.keys()  # the owner's
         assert manifest.verified["seen = condensed + waiting"] is True
-        assert manifest.counts["records alone in their group (level 1), released as they are"] == 0
         table = pl.read_parquet(path)
         assert table.columns == ["age", "income", "city", "kind"]
         assert table.height == told["released"]
-        held = told["held_back"]
-        assert manifest.counts["condensed"] == table.height + held
         fewest = told["fewest_newcomers"]
         assert fewest is None or fewest >= 3
 

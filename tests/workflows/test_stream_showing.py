@@ -37,8 +37,8 @@ def test_manifests_speak_of_the_groups_that_are_shown(policy: str, tmp_path: Pat
     used = shown.view()
     manifest = read_manifest(tmp_path / "out" / done.snapshots[-1]["snapshot"])
     counts = manifest.counts
-    sizes = counts["groups"], counts["smallest_group"], counts["largest_group"]
-    assert sizes == (len(used.counts), used.counts.min(), used.counts.max())
+    assert counts["groups"] == len(used.counts)
+    assert "smallest_group" not in counts  # of levels, one person may have set it
     small = "groups smaller than a level in them (their statistics were split)"
     assert counts[small] == (used.counts < used.levels).sum()
     own = state.groups.view().counts

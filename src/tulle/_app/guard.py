@@ -57,6 +57,11 @@ class Guard:
         """The one-time link."""
         return f"http://{self.hosts[0]}{ENTRANCE}?token={self._token}"
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether the link was used."""
+        return self._token is None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is refused, and pass everything else on with strict headers."""
         if scope["type"] == "websocket":
@@ -70,7 +75,7 @@ class Guard:
         if refusal is not None:
             await _answer(send, *refusal)
         elif scope["path"] == ENTRANCE:
-            await self._enter(scope, send)
+            await self._enter(scope, send, from_elsewhere=_is_from_elsewhere(headers))
         elif not self._is_known(headers):
             await _answer(send, 403, _NO_COOKIE)
         else:
@@ -84,17 +89,20 @@ class Guard:
             return 421, "This host name is not served here."
         if scope["method"] not in _METHODS:
             return 405, "This method is not served here."
-        sites = headers.get("sec-fetch-site", ["none"])
         origins = headers.get("origin", [])
         own = [f"http://{host}" for host in self.hosts]
-        if any(site not in ("same-origin", "none") for site in sites):
+        if _is_from_elsewhere(headers) and scope["path"] != ENTRANCE:
             return 403, "Other sites may not ask."
         if any(origin not in own for origin in origins):
             return 403, "Other sites may not ask."
         return None
 
-    async def _enter(self, scope: Scope, send: Send) -> None:
-        """Exchange the link for the cookie; a second time it opens nothing."""
+    async def _enter(self, scope: Scope, send: Send, *, from_elsewhere: bool) -> None:
+        """Exchange the link for the cookie; a second time it opens nothing.
+
+        A browser that a file led here would follow a redirection in the name of that file, and so
+        without the cookie: it gets a page that goes on in its own.
+        """
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
         fits = self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
         if not fits or scope["method"] != "GET":
@@ -102,8 +110,11 @@ class Guard:
             return
         self._token = None
         cookie = f"{self.cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
-        found = [(b"location", b"/"), (b"set-cookie", cookie.encode())]
-        await _answer(send, 303, "", found)
+        found = [(b"set-cookie", cookie.encode())]
+        if from_elsewhere:
+            await _answer(send, 200, _GO_ON, found, kind=b"text/html; charset=utf-8")
+        else:
+            await _answer(send, 303, "", [*found, (b"location", b"/")])
 
     def _is_known(self, headers: dict[str, list[str]]) -> bool:
         for line in headers.get("cookie", []):
@@ -118,6 +129,7 @@ class Guard:
         return False
 
 
+_GO_ON = '<!doctype html><title>Tulle</title><meta http-equiv="refresh" content="0;url=/">'
 _NO_COOKIE = "Open the link that `tulle app` printed: this browser has not done so."
 _USED = "This link was used before, or is of another run. Stop `tulle app` and start it again."
 
@@ -127,6 +139,11 @@ def _headers(scope: Scope) -> dict[str, list[str]]:
     for name, value in scope["headers"]:
         found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
     return found
+
+
+def _is_from_elsewhere(headers: dict[str, list[str]]) -> bool:
+    """Return whether a page of another origin, or a file, made the browser ask."""
+    return any(site not in ("same-origin", "none") for site in headers.get("sec-fetch-site", []))
 
 
 def _is_loopback(client: Any) -> bool:
@@ -150,8 +167,12 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _answer(
-    send: Send, status: int, text: str, more: list[tuple[bytes, bytes]] | None = None
+    send: Send,
+    status: int,
+    text: str,
+    more: list[tuple[bytes, bytes]] | None = None,
+    kind: bytes = b"text/plain; charset=utf-8",
 ) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), *_HEADERS.items(), *(more or [])]
+    headers = [(b"content-type", kind), *_HEADERS.items(), *(more or [])]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": text.encode()})

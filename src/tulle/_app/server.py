@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import os
+import shutil
 import socket
+import tempfile
 import threading
+import time
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tulle._files import atomic_write
 from tulle.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from tulle._app.guard import Guard
 
 
 def serve(folder: str | os.PathLike[str], port: int = 0, *, browser: bool = True) -> None:
@@ -46,9 +57,7 @@ def serve(folder: str | os.PathLike[str], port: int = 0, *, browser: bool = True
         warming = threading.Timer(1.0, _warm_up)  # after the first page
         warming.daemon = True
         warming.start()
-        if browser:
-            webbrowser.open(guard.link)
-        _run(uvicorn.Server(config), sock)
+        _run(uvicorn.Server(config), sock, guard if browser else None)
 
 
 def _listening(port: int) -> socket.socket:
@@ -63,12 +72,41 @@ def _listening(port: int) -> socket.socket:
     return sock
 
 
-def _run(server: object, sock: socket.socket) -> None:
+def _run(server: uvicorn.Server, sock: socket.socket, guard: Guard | None) -> None:
+    """Serve; a browser may run in the foreground, so it is opened beside, and once it is served."""
     from tulle._app.jobs import end_all
 
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run(sockets=[sock])  # type: ignore[attr-defined]
-    end_all()
+    page = None if guard is None else Path(tempfile.mkdtemp(prefix="tulle-"), "open.html")
+    if guard is not None and page is not None:
+        opening = threading.Thread(target=_open, args=(server, guard, page), daemon=True)
+        opening.start()
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[sock])
+    finally:
+        if page is not None:
+            shutil.rmtree(page.parent, ignore_errors=True)
+        end_all()
+
+
+_PAGE = """<!doctype html><title>Tulle</title><meta http-equiv="refresh" content="0;url={0}">
+<a href="{0}">Open Tulle</a>
+"""
+
+
+def _open(server: uvicorn.Server, guard: Guard, page: Path) -> None:
+    """Lead a browser to the link by a file, until it is used.
+
+    Every user of this machine can read the command line of a browser, and would be there first.
+    """
+    while not server.started:
+        time.sleep(0.02)
+    with atomic_write(page, mode=0o600) as file:
+        file.write(_PAGE.format(html.escape(guard.link)).encode())
+    threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
+    while not guard.is_entered:
+        time.sleep(0.1)
+    shutil.rmtree(page.parent, ignore_errors=True)
 
 
 def _warm_up() -> None:

@@ -483,12 +483,14 @@ def keep(path: Path, text: str) -> None:
 
 
 def _script(replay: list[str], made: str, again: str) -> str:
+    place = replay.index("--seed")
+    words = [*replay[:place], *replay[place + 2 :], "--force"]
     return (
         "#!/bin/sh\n"
         "# Makes the release again and compares the bytes. Run it in the folder of the table.\n"
         "# It holds the seed: whoever has table and seed has the release. Keep it secret.\n"
         "set -eu\n"
-        f"tulle {shlex.join([*replay, '--force'])}\n"
+        f"TULLE_SEED={replay[place + 1]} tulle {shlex.join(words)}\n"
         f"tulle verify {shlex.quote(again)}\n"
         f"cmp {shlex.quote(made)} {shlex.quote(again)}\n"
         'echo "the same bytes"\n'

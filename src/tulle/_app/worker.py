@@ -17,8 +17,9 @@ def main(folder: str) -> None:
     """Run the commands that ``job.json`` lists; each leaves ``N.out``, ``N.err`` and ``N.code``."""
     place = Path(folder)
     job = json.loads((place / "job.json").read_text())
-    environment = {**os.environ, "TULLE_PROGRESS": str(place / "progress.json")}
     for number, words in enumerate(job["commands"]):
+        words, secret = _without_seed(words)
+        environment = {**os.environ, "TULLE_PROGRESS": str(place / "progress.json"), **secret}
         with (place / f"{number}.out").open("wb") as out, (place / f"{number}.err").open("wb") as e:
             code = subprocess.run(
                 [sys.executable, "-m", "tulle", *words],
@@ -32,6 +33,14 @@ def main(folder: str) -> None:
         (place / f"{number}.code").write_text(str(code))
         if code:
             break
+
+
+def _without_seed(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Move the seed, which is a secret, from the command line, which all users can read."""
+    if "--seed" not in words:
+        return words, {}
+    place = words.index("--seed")
+    return [*words[:place], *words[place + 2 :]], {"TULLE_SEED": words[place + 1]}
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tulle._random import coarse_count
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Kind, Role
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tulle._types import FilePath
+    from tulle.condense._grouping import GroupFacts
     from tulle.table.inference import Guess
 
 _SHOWN = 5  # columns in a message
+_WIDEST = 1_000  # columns of a release
 
 
 def plan_columns(
@@ -33,8 +36,20 @@ def plan_columns(
     """
     refuse_two_roles(target, levels)
     loaded = Policy() if policy is None else load_policy(policy, table.columns)
-    columns = loaded.resolve(table.columns) or _guessed(table, decided=(target, levels))
+    declared = loaded.resolve(table.columns)
+    _refuse_wide(sum(c.role.released for c in declared) if declared else table.width)
+    columns = declared or _guessed(table, decided=(target, levels))
     return with_roles(columns, target, levels)
+
+
+def _refuse_wide(width: int) -> None:
+    """Raise for more columns than can be compared in pairs; asked before any of them is read."""
+    if width > _WIDEST:
+        raise DataError(
+            f"{width:,} columns would be released, and time and memory grow with their square: at "
+            f"most {_WIDEST:,} may be. Choose them in a policy (`tulle inspect` writes one): "
+            'role = "ignored" leaves a column out'
+        )
 
 
 def policy_rules(policy: FilePath | None) -> tuple[str, ...] | None:
@@ -94,29 +109,50 @@ def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
 
 
 _TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy")  # in a manifest, where given
+_VALUES = ("missing", "codes")  # options that name values of the table
 
 
-def column_entries(
-    columns: Iterable[Column], merged: Mapping[str, tuple[int, int]] | None = None
-) -> dict[str, dict[str, Any]]:
+def column_entries(columns: Iterable[Column], *, declared: bool) -> dict[str, dict[str, Any]]:
     """Return what a manifest says of the columns; of those left out also why, and the remedy.
 
-    ``merged`` says how many values of a column too few people hold, and in how many records.
+    Values are named where a policy declares them. One that was found in the table may be that of
+    a single person: whether it is in the release, and how often, the release shows.
     """
     columns = list(columns)
+    told = tuple(name for name in _TOLD if declared or name not in _VALUES)
     left_out = {row["column"]: row for row in left_out_rows(columns)}
     entries: dict[str, dict[str, Any]] = {}
     for column in columns:
         entry: dict[str, Any] = {"kind": column.kind.value, "role": column.role.value}
         if column.role.released:
-            told = {option: getattr(column, option) for option in _TOLD}
-            entry |= {option: _listed(value) for option, value in told.items() if value}
-        values, records = (merged or {}).get(column.name, (0, 0))
-        if records:
-            entry["merged"] = {"values": values, "records": records}
+            options = {option: getattr(column, option) for option in told}
+            entry |= {option: _listed(value) for option, value in options.items() if value}
         row = left_out.get(column.name, {})
         entries[column.name] = entry | {k: text for k, text in row.items() if k != "column"}
     return entries
+
+
+def told_counts(groups: GroupFacts, k: int | None) -> dict[str, Any]:
+    """Return what a manifest counts in a condensed table: nothing that rests on a few people.
+
+    Without ``k``, levels ask for the groups. Each is one person's own, who may be alone with the
+    lowest or the highest: no size is told then.
+    """
+    counts: dict[str, Any] = {"groups": len(groups.counts)}
+    if k is not None:
+        counts |= {
+            "smallest group": int(groups.counts.min()),
+            "fewest people in a group": int(groups.people.min()),
+            "suppressed": coarse_count(groups.suppressed, k),
+            "degenerate groups": coarse_count(groups.degenerate, k),
+        }
+    return counts
+
+
+def told_source(entry: dict[str, Any], options: Any) -> dict[str, Any]:
+    """Return the source; where records may be withheld, its size would tell how many were."""
+    withholds = "suppress" in (options.on_infeasible, options.small_classes)
+    return {name: value for name, value in entry.items() if not (withholds and name == "records")}
 
 
 def _listed(value: Any) -> Any:

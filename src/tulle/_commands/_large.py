@@ -18,6 +18,8 @@ from tulle._commands._columns import (
     left_out_rows,
     plan_columns,
     policy_rules,
+    told_counts,
+    told_source,
     unit_notes,
     unit_of,
     without_opaque,
@@ -591,12 +593,12 @@ def _manifest(
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
-    asked = column_of(table.columns, Role.LEVEL) is not None
+    k = None if column_of(table.columns, Role.LEVEL) is not None else outcome.k
     by_class = outcome.classes.name is not None
     return Manifest(
         method="class-wise condensation in cells" if by_class else "condensation in cells",
         parameters={n: v for n, v in table.options.values().items() if n != "seed"}
-        | {"k": None if asked else outcome.k, "unit": unit_of(table.columns), **made_by},
+        | {"k": k, "unit": unit_of(table.columns), **made_by},
         guarantee={"every group at least as large as its members' levels": True},
         verified={
             "groups at least as large as their levels": outcome.groups.valid,
@@ -604,19 +606,12 @@ def _manifest(
             "sums of all cells are those of the table": True,
         },
         counts={
-            "records": outcome.records,
             "released": outcome.released,
             "cells": len(outcome.cells),
-            "groups": len(outcome.groups.counts),
-            "smallest group": int(outcome.groups.counts.min()),
-            "fewest people in a group": int(outcome.groups.people.min()),
-            "smallest group for each level": _levels(outcome),
-            "suppressed": outcome.groups.suppressed,
-            "verbatim": outcome.groups.verbatim,
-            "degenerate groups": outcome.groups.degenerate,
+            **told_counts(outcome.groups, k),
         },
-        columns=column_entries(table.columns, outcome.plan.layout.encoder.merged()),
-        source=source,
+        columns=column_entries(table.columns, declared=table.options.declared),
+        source=told_source(source, table.options),
         output={"records": outcome.released, "columns": parts.columns},
         seed=seed_policy(table.options.seed),
     )

@@ -22,13 +22,15 @@ class Options:
 
     ``words`` are those for the options that were given: ``--k``, ``p.toml: 'k' in [condense]``.
     The values are checked where they are used; :meth:`naming` makes errors use these words.
+    ``declared`` says that a policy describes the columns: none is guessed then.
     """
 
     words: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
+    declared: bool = field(default=False, kw_only=True, repr=False)
 
     def values(self) -> dict[str, Any]:
         """Return all options by name."""
-        names = [part.name for part in fields(self) if part.name != "words"]
+        names = [part.name for part in fields(self) if part.name not in ("words", "declared")]
         return {name: getattr(self, name) for name in names}
 
     def word(self, name: str) -> str:
@@ -87,12 +89,14 @@ def resolve(
             raise ParameterError(f"tulle {command} has no option '{name}': {hint}")
     asked = {name: value for name, value in given.items() if value is not None}
     kept: dict[str, Any] = {}
+    declared = False
     if policy is not None:
         loaded = load_policy(policy)
+        declared = bool(loaded.columns)
         try:
             kept = loaded.options(command, known)
         except PolicyError as error:
             raise PolicyError(f"{policy}: {error}") from None
     words = {name: f"{policy}: '{name}' in [{command}]" for name in kept}
     words |= {name: defaults.word(name) for name in asked}
-    return replace(defaults, **kept | asked, words=words)
+    return replace(defaults, **kept | asked, words=words, declared=declared)

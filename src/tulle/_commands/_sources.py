@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tulle._choices import REPORTS
-from tulle._files import digest, refuse_existing
+from tulle._files import refuse_existing
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, existing_file, is_sql, split_sheet
 from tulle.keys import SigningKey
-from tulle.releases import check_target, manifest_path
+from tulle.releases import check_target, keyed_digest, manifest_path
 
 if TYPE_CHECKING:
     from tulle._types import FilePath
@@ -92,8 +92,8 @@ def signing_key(path: FilePath | None) -> SigningKey | None:
 
 
 def source_entry(source: FilePath, records: int) -> dict[str, Any]:
-    """Return the source for a manifest: name (no folder, no password), digest and size."""
+    """Return the source for a manifest: name (no folder, no password), keyed digest and size."""
     entry: dict[str, Any] = {"name": os.path.basename(display_name(source)), "records": records}
-    if not is_sql(source):
-        entry["sha256"] = digest(split_sheet(source)[0])
+    if not is_sql(source) and (told := keyed_digest(split_sheet(source)[0])):
+        entry["digest"] = told
     return entry

@@ -73,7 +73,6 @@ def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints, Ints]:
 
 _FACTS = (
     "groups smaller than a level in them (their statistics were split)",
-    "records alone in their group (level 1), released as they are",
     "groups whose records are all alike",
 )
 _NAME = re.compile(r"snapshot-(\d{6,})\.(parquet|csv)")
@@ -115,7 +114,6 @@ def write_snapshot(
     path: Path,
     *,
     settings: Settings,
-    counts: Mapping[str, Any],
     source: str,
     seed: str,
     sign_key: SigningKey | None,
@@ -139,15 +137,17 @@ def write_snapshot(
             "seen = condensed + waiting": condenser.n_seen_
             == int(sizes.sum()) + condenser.n_waiting_,
         },
-        counts={**counts, **shown_sizes(condenser, policy), "released": table.height}
+        # of what is shown: how many have come so far, wait or were refused is the owner's
+        counts=_sizes_of(condenser, settings)
+        | {"released": table.height}
         | _facts(condenser, policy)
         | {
             f"since the last snapshot, {name.replace('_', ' ')}": count
             for name, count in change.items()
-            if count is not None
+            if count is not None and name != "held_back"
         },
-        columns=column_entries(columns),
-        source={"name": source, "records": condenser.n_seen_},
+        columns=column_entries(columns, declared=settings.options.declared),
+        source={"name": source},
         output={"records": table.height, "columns": table.columns},
         seed=seed,
     )
@@ -163,12 +163,17 @@ def write_snapshot(
     return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
 
 
+def _sizes_of(condenser: StreamCondenser, settings: Settings) -> dict[str, int]:
+    """Return the sizes of groups; of levels, one person may have set the smallest and largest."""
+    sizes = shown_sizes(condenser, settings.options.snapshots)
+    return sizes if settings.level_column is None else {"groups": sizes["groups"]}
+
+
 def _facts(condenser: StreamCondenser, policy: str) -> dict[str, Any]:
     """Return what was counted in the groups that are shown."""
-    facts = condenser.n_small_, condenser.n_verbatim_, condenser.n_degenerate_
+    facts = condenser.n_small_, condenser.n_degenerate_
     if policy == "bounded":
-        shown = condenser.last_change_
-        facts = shown.small, shown.verbatim, shown.degenerate
+        facts = condenser.last_change_.small, condenser.last_change_.degenerate
     return dict(zip(_FACTS, facts, strict=True))
 
 

@@ -193,7 +193,7 @@ def _manifest(
         guarantee={held: True},
         verified={held: holds},
         counts={"records": original.height, "released": release.height, **counts},
-        columns=column_entries(columns),
+        columns=column_entries(columns, declared=options.declared),
         source=source,
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),

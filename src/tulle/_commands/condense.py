@@ -15,6 +15,8 @@ from tulle._commands._columns import (
     left_out_rows,
     plan_columns,
     policy_rules,
+    told_counts,
+    told_source,
     unit_notes,
     unit_of,
     without_opaque,
@@ -39,6 +41,7 @@ from tulle.table.schema import Column, Role
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
+    from tulle._report.model import Promise
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.auditing._tables import Aligned
@@ -51,6 +54,10 @@ LIMITS = (
     "The last member of a group, to someone who knows all the others.",
     "About where the lowest and highest values of a column lie: bounds rest on k people or more.",
 )
+
+
+_RESTS_ON = "people that what is shown rests on, at least"
+_SHARE = "share of the source that breaks it"  # of the owner's figures
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,8 @@ def condense(
     columns = plan_columns(original, policy, target=target, levels=levels)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
-    known = [column for column in columns if column.name in original.columns]
+    there = set(original.columns)
+    known = [column for column in columns if column.name in there]
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)
@@ -146,9 +154,7 @@ def condense(
     found = _audited(condenser, tables, release, columns, options, command, whole=whole)
     found = found.extended(context=context_of(policy), accepted_risk=accepted)
     summary = _summary(condenser, tables, strangers, found)
-    manifest = _manifest(
-        condenser, entry, original, release, columns, options, levels_table, strangers
-    )
+    manifest = _manifest(condenser, entry, release, columns, options, strangers)
     write_decided(
         release, output, manifest, found, accepted,
         report=report, sources=sources_read(source, policy, control, sign_key), signer=signer,
@@ -276,7 +282,7 @@ def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:
         {
             "rule": one.rule,
             "source": "found in the table" if one.found else "given",
-            "share of the source that breaks it": round(one.share_broken, 4),
+            _SHARE: round(one.share_broken, 4),
             "released records that break it": count,
         }
         for one, count in zip(condenser.rules_, counts)
@@ -321,11 +327,9 @@ def _summary(
 def _manifest(
     condenser: Any,
     source: dict[str, Any],
-    original: pl.DataFrame,
     release: pl.DataFrame,
     columns: list[Column],
     options: Condensing,
-    levels: list[dict[str, Any]],
     apart: pl.DataFrame | None,
 ) -> Manifest:
     from tulle._random import seed_policy
@@ -341,7 +345,7 @@ def _manifest(
         | {"k": k, "unit": unit_of(columns)},
         guarantee={
             "every group at least as large as its members' levels": True,
-            "people that what is shown rests on, at least": condenser.rests_on_,
+            **({} if asked else {_RESTS_ON: condenser.rests_on_}),
         },
         verified={
             "groups at least as large as their levels": bool(
@@ -349,20 +353,16 @@ def _manifest(
             ),
         },
         counts={
-            "records": original.height,
             **({} if apart is None else {"kept apart as the control": apart.height}),
             "released": release.height,
-            "groups": len(sizes),
-            "smallest group": int(sizes.min()),
-            "fewest people in a group": int(condenser.people_.min()),
-            "smallest group for each level": levels,
-            "rules": rule_entries(condenser, release),
-            "suppressed": int(condenser.n_suppressed_),
-            "verbatim": int(condenser.n_verbatim_),
-            "degenerate groups": int(condenser.n_degenerate_),
+            "rules": [
+                {name: told for name, told in one.items() if name != _SHARE}
+                for one in rule_entries(condenser, release)
+            ],
+            **told_counts(condenser.groups_, k),
         },
-        columns=column_entries(columns, condenser.merged_),
-        source=source,
+        columns=column_entries(columns, declared=options.declared),
+        source=told_source(source, options),
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),
     )
@@ -411,6 +411,7 @@ def _audited(
     )
     from tulle.auditing.audit import audited, unaudited
 
+    asked = column_of(columns, Role.LEVEL) is not None
     k = max(int(condenser.levels_.min()), 2)
     if options.audit:
         found = audited(tables, options.seed, k=k, title="Condensed table", quick=not whole)
@@ -420,20 +421,13 @@ def _audited(
         guarantee={
             "text": "Every released record was drawn from the mean and covariance of a group at "
             "least as large as each of its members requires.",
-            "rows": [
-                {
-                    "name": f"smallest group of those who require {row.level:,}",
-                    "asked": row.level,
-                    "found": row.smallest_group,
-                    "holds": row.smallest_group >= row.level,
-                }
-                for row in condenser.level_summary_
-            ],
+            "rows": _promises(condenser, asked=asked),
         },
         metrics={"information_loss": float(condenser.information_loss_)},
         smallest_group=int(condenser.people_.min()),
         sections=[
-            group_section(condenser.counts_, condenser.levels_),
+            # of levels, one person may have set the smallest or largest group
+            {**group_section(condenser.counts_, condenser.levels_), "owner_only": asked},
             *rules_section(rule_entries(condenser, release)),
             *notes_section(_notes(condenser, columns, release)),
             *left_out_section(left_out_rows(columns)),
@@ -442,3 +436,20 @@ def _audited(
         command=command,
         provenance={"release seed": seed_policy(options.seed)},
     )
+
+
+def _promises(condenser: Any, *, asked: bool) -> list[Promise]:
+    """Return what was asked and found; of levels no size, for a person may be alone with one."""
+    if asked:
+        small = int((condenser.people_ < condenser.levels_).sum())
+        name = "groups smaller than the level of a member"
+        return [{"name": name, "asked": 0, "found": small, "holds": not small}]
+    return [
+        {
+            "name": f"smallest group of those who require {row.level:,}",
+            "asked": row.level,
+            "found": row.smallest_group,
+            "holds": row.smallest_group >= row.level,
+        }
+        for row in condenser.level_summary_
+    ]

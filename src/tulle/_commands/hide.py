@@ -406,10 +406,16 @@ class _Run(NamedTuple):
         from tulle.releases import write_release
 
         held = _held(self.wishes, self.options) if held is None else held
-        manifest = _manifest(entry, self.options, summary, self.wishes, self.seed, verdict, held)
+        told: dict[str, Any] = {}  # complete with the data
+
+        def putting(file: Any) -> None:
+            put(file)
+            told.update({name: value for name, value in summary.items() if name not in _OWNERS})
+
+        manifest = _manifest(entry, self.options, told, self.wishes, self.seed, verdict, held)
         write_release(
             self.output,
-            put,
+            putting,
             manifest,
             sources=self.sources,
             sign_key=self.signer,
@@ -568,10 +574,14 @@ def _public(page: Audit, reason: str = _BELOW, after: str = _ONE_FOR_ONE) -> dic
     return {**public_verdict(page), "privacy": privacy}
 
 
+# what would count the baskets behind a hidden rule
+_OWNERS = ("baskets_touched", "dif", "rules_hidden", "rules_below_already")
+
+
 def _manifest(
     source: dict[str, Any],
     options: Hiding,
-    summary: dict[str, Any],
+    told: dict[str, Any],
     wishes: RuleFile,
     seed: int | None,
     verdict: dict[str, Any],
@@ -591,7 +601,7 @@ def _manifest(
         guarantee={name: getattr(options, name) for name in asked} | {"rules_with_their_own": own},
         # true of whatever gets a name: hiding counts in the release and raises if it does not hold
         verified={held: True},
-        counts=summary,
+        counts=told,
         source=source,
         verdict=verdict,
         seed=seed_policy(seed),

@@ -69,7 +69,7 @@ def mine(
         mined = _mined_in_blocks(source, options) if blockwise else _mined_whole(source, options)
     found = _framed(mined, options)
     if output is not None:
-        write_table(flat(found, output), output, force=force)
+        write_table(flat(found, output), output, private=True, force=force)
     summary = {
         "baskets": mined.baskets,
         "items": len(mined.names),

@@ -55,8 +55,8 @@ def split_file(
     person = person or _name(columns, Role.PERSON)
     target = target or (_name(columns, Role.TARGET) if policy is not None else None)
     rows = split_rows(table, share, person=person, target=target, random_state=seed)
-    write_table(table[rows.members], output, force=force)
-    write_table(table[rows.control], control, force=force)
+    write_table(table[rows.members], output, private=True, force=force)
+    write_table(table[rows.control], control, private=True, force=force)
     notes = [
         *_unread(table, output),
         "Release the members only; keep the control as carefully as the data. "

@@ -540,7 +540,6 @@ class _Run:
                 self.intake.condenser,
                 path,
                 settings=self.settings,
-                counts=counts_of(self.intake),
                 source=self.source.name,
                 seed=seed_policy(self.settings.options.seed),
                 sign_key=self.signer,

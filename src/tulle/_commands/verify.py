@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle.errors import DataError, PrivacyError
-from tulle.io._formats import display_name
+from tulle._commands._sources import sources_read
+from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.io._formats import display_name, existing_file
 from tulle.keys import PublicKey
 from tulle.releases import has_manifest, read_manifest, verify_release
 
@@ -26,11 +27,20 @@ class Verified(NamedTuple):
             raise PrivacyError(f"{self.summary['release']} fails: {'; '.join(broken)}")
 
 
-def verify(release: FilePath, key: FilePath | None = None) -> Verified:
+def verify(
+    release: FilePath,
+    key: FilePath | None = None,
+    *,
+    source: FilePath | None = None,
+    source_key: FilePath | None = None,
+) -> Verified:
     """Check a release; one whose manifest is there but unreadable is broken, not missing."""
     owner = None if key is None else PublicKey.load(key)
+    if source_key is not None and source is None:
+        raise ParameterError("--source-key is the key for --source FILE: name that file as well")
+    origin = None if source is None else existing_file(sources_read(source)[0])
     try:
-        rows = verify_release(release, owner)
+        rows = verify_release(release, owner, source=origin, source_key=source_key)
         manifest = read_manifest(release)
     except DataError as error:
         if has_manifest(release):

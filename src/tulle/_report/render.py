@@ -110,7 +110,8 @@ def save(
             f"The name of a report must end in .html, .json or .md. Got '{target.suffix}'."
         )
     text = makers[target.suffix.lower()](result, edition)
-    with atomic_write(target, force=force) as file:
+    # the owner's edition counts single people
+    with atomic_write(target, force=force, mode=0o600 if edition == "owner" else 0o644) as file:
         file.write(text.encode(errors="replace"))  # file names need not be text
     return target
 

@@ -48,12 +48,15 @@ report = click.option(
 seed = click.option(
     "--seed",
     type=click.IntRange(min=0),
+    envvar="TULLE_SEED",
     default=None,
-    help="Repeat a release exactly. Default: the operating system's randomness.",
+    help="Repeat a release exactly. Other users of a machine can read it in a command line: better "
+    "in the variable TULLE_SEED. Default: the operating system's randomness.",
 )
 seed_of_attacks = click.option(
     "--seed",
     type=click.IntRange(min=0),
+    envvar="TULLE_SEED",
     default=None,
     help="Repeat the attacks exactly. Default: the operating system's randomness.",
 )

@@ -82,17 +82,16 @@ def table_notes(groups: GroupFacts, encoder: TableEncoder) -> list[str]:
 def column_notes(encoder: TableEncoder, least: int) -> list[str]:
     """List the columns that do not come out with all their values, and those that do by choice."""
     notes = [
-        f"column '{name}': {counted(values, 'value')} held by too few people (fewer than {least:,} "
-        f"or little more), in {counted(rows, 'record')}: merged or suppressed"
-        for name, (values, rows) in encoder.merged().items()
+        f"column '{name}': values held by too few people (fewer than {least:,} or little more) "
+        "were merged or suppressed"
+        for name in encoder.merged()
     ]
     notes += [
         f"column '{name}' keeps values held by fewer than {least:,} people, as its policy asks"
         for name in encoder.kept_rare()
     ]
     notes += [
-        f"column '{name}': {counted(count, 'value', 'was')} not understood; the release has "
-        "none of them"
-        for name, count in encoder.unread().items()
+        f"column '{name}': values were not understood; the release has none of them"
+        for name in encoder.unread()
     ]
     return notes

@@ -326,7 +326,7 @@ class ClassCondenser(BaseEstimator):
         return len(self._encoder.scales_)
 
     @property
-    def merged_(self) -> dict[str, tuple[int, int]]:
+    def merged_(self) -> list[str]:
         return self._encoder.merged()
 
     @property

@@ -140,9 +140,6 @@ class Condenser(BaseEstimator):
         What a release shows, and of how many people at least each piece of it is.
     notes_ : list of str
         What a reader of the release should know, in sentences without data.
-    merged_ : dict
-        For each column with values that too few people hold: how many values, and in how many
-        records they were merged with others or suppressed.
     encoded_names_ : list of str
         The names of the ``d`` dimensions.
 
@@ -347,10 +344,6 @@ class Condenser(BaseEstimator):
             "only the papers' synthesis keeps the means and covariances of groups: use "
             "synthesis='uniform', 'normal' or 'mean'"
         )
-
-    @property
-    def merged_(self) -> dict[str, tuple[int, int]]:
-        return self._encoder.merged()
 
     @property
     def encoded_names_(self) -> list[str]:

@@ -156,6 +156,9 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         file = cast(BinaryIO, BoundedGzip(path, raw)) if packed else raw
+        with _damage_named(path):
+            if isinstance(file, BoundedGzip):
+                file.look_ahead()
         mark = _read(file, path, 3)
         if mark[:2] in _WIDE_MARKS:
             raise DataError(f"{path}: the text is UTF-16: save it as UTF-8")
@@ -165,8 +168,14 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _read(file: BinaryIO, path: Path, size: int) -> bytes:
-    try:
+    with _damage_named(path):
         return file.read(size)
+
+
+@contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"{path}: the gzip data is damaged or truncated") from None
 

@@ -28,7 +28,7 @@ from tulle.io._formats import Format, Source, display_name, format_of, is_compre
 from tulle.table._frames import to_polars
 
 
-def write_table(frame: Any, target: Source, *, force: bool = False) -> None:
+def write_table(frame: Any, target: Source, *, private: bool = False, force: bool = False) -> None:
     """Write a table to a file or database table, in the format that the name says.
 
     The file appears whole or not at all; a database table is written in one transaction.
@@ -39,6 +39,8 @@ def write_table(frame: Any, target: Source, *, force: bool = False) -> None:
         The table.
     target : path-like or str
         A file or database URI, as for :func:`read_table`.
+    private : bool
+        Let nobody but the owner of a new file read it.
     force : bool
         Replace what exists.
 
@@ -51,10 +53,16 @@ def write_table(frame: Any, target: Source, *, force: bool = False) -> None:
     >>> read_table(path).height
     2
     """
-    write_batches([to_polars(frame)], target, force=force)
+    write_batches([to_polars(frame)], target, private=private, force=force)
 
 
-def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool = False) -> None:
+def write_batches(
+    frames: Iterable[pl.DataFrame],
+    target: Source,
+    *,
+    private: bool = False,
+    force: bool = False,
+) -> None:
     """Write frames of one schema as one table, holding one of them in memory at a time.
 
     Parameters
@@ -63,6 +71,8 @@ def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool
         The batches.
     target : path-like or str
         A file or database URI, as for :func:`read_table`.
+    private : bool
+        Let nobody but the owner of a new file read it.
     force : bool
         Replace what exists.
 
@@ -80,7 +90,7 @@ def write_batches(frames: Iterable[pl.DataFrame], target: Source, *, force: bool
 
         write_rows(_one_schema(frames)[1], str(target), force=force)
         return
-    with atomic_write(target, force=force) as file:
+    with atomic_write(target, force=force, mode=0o600 if private else 0o644) as file:
         put_batches(frames, file, target)
 
 

@@ -6,6 +6,7 @@ two tables of a database, in one transaction (:mod:`tulle.releases._database`).
 
 from tulle.releases._file_pairs import manifest_path, settle
 from tulle.releases._folders import write_part, write_parts
+from tulle.releases._origin import keyed_digest
 from tulle.releases.manifest import Manifest
 from tulle.releases.release import (
     check_target,
@@ -20,6 +21,7 @@ __all__ = [
     "Manifest",
     "check_target",
     "has_manifest",
+    "keyed_digest",
     "manifest_path",
     "read_manifest",
     "refuse_folder",

@@ -43,7 +43,7 @@ class Manifest:
     columns : mapping
         Name, kind and role of each column.
     source : mapping
-        Name, size and SHA-256 digest of the source.
+        Name and size of the source, and a digest that its owner alone can check (HMAC-SHA256).
     output : mapping
         Name, size and SHA-256 digest of the release.
     verdict : mapping

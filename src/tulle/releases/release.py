@@ -13,6 +13,7 @@ from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
 from tulle.releases import _file_pairs as file_pairs
 from tulle.releases import _folders as folders
+from tulle.releases._origin import ALGORITHM, is_source
 from tulle.releases.manifest import Manifest
 
 Place = str | os.PathLike[str]
@@ -97,8 +98,14 @@ def read_manifest(path: Place) -> Manifest:
     return found
 
 
-def verify_release(path: Place, key: PublicKey | Place | None = None) -> list[dict[str, Any]]:
-    """Check a release against its manifest, and the manifest against a public key.
+def verify_release(
+    path: Place,
+    key: PublicKey | Place | None = None,
+    *,
+    source: Place | None = None,
+    source_key: Place | None = None,
+) -> list[dict[str, Any]]:
+    """Check a release against its manifest, and the manifest against a key or the source.
 
     Parameters
     ----------
@@ -107,6 +114,10 @@ def verify_release(path: Place, key: PublicKey | Place | None = None) -> list[di
     key : PublicKey or path-like, optional
         The key of whoever vouches for the release, or its file: the manifest must be signed by it.
         Without a key nobody vouches for the manifest.
+    source : path-like, optional
+        The file that the release is said to be made from. Only its owner can check this.
+    source_key : path-like, optional
+        The owner's key for it; else the one in ``TULLE_SOURCE_KEY``, or in the user's settings.
 
     Returns
     -------
@@ -139,6 +150,16 @@ def verify_release(path: Place, key: PublicKey | Place | None = None) -> list[di
         holds = found.signed_by(owner)
         told = detail if holds else f"{detail}; signed by {signer}, or changed since"
         rows.append({"check": "manifest signed with the key", "holds": holds, "detail": told})
+    if source is not None:
+        entry = found.source.get("digest")
+        entry = entry if isinstance(entry, dict) else {}
+        rows.append(
+            {
+                "check": "made from the source",
+                "holds": bool(entry) and is_source(source, entry, source_key),
+                "detail": ALGORITHM if entry else "the manifest holds no digest of a source",
+            }
+        )
     return rows
 
 

@@ -296,17 +296,17 @@ class TableEncoder:
         """Return a frame like the fitted one, from columns as :meth:`plain` gives them."""
         return frame_of([codec.restore(cells) for codec, cells in zip(self._codecs, columns)])
 
-    def merged(self) -> dict[str, tuple[int, int]]:
-        """Return how many values of each column too few people hold, and in how many records."""
-        return {codec.name: codec.too_few for codec in self._codecs if codec.too_few[1]}
+    def merged(self) -> list[str]:
+        """Return the columns with values that too few people hold."""
+        return [codec.name for codec in self._codecs if codec.too_few[1]]
 
     def kept_rare(self) -> list[str]:
         """Return the columns whose rare values are kept because somebody chose so."""
         return [column.name for column in self.columns_ if column.keep_rare]
 
-    def unread(self) -> dict[str, int]:
-        """Return how many values of each column of numbers or dates were not understood."""
-        return {codec.name: codec.unread for codec, _ in self._numbers() if codec.unread}
+    def unread(self) -> list[str]:
+        """Return the columns of numbers or dates with values that were not understood."""
+        return [codec.name for codec, _ in self._numbers() if codec.unread]
 
     def widen(self, matrix: Floats) -> None:
         """Widen the observed ranges of numbers by encoded records; scales and domains stay."""

@@ -520,7 +520,8 @@ def write_policy(
     """
     from tulle._files import atomic_write
 
-    with atomic_write(path, force=force) as file:
+    # it may name codes that a single person has, until somebody has read it
+    with atomic_write(path, force=force, mode=0o600) as file:
         file.write(dump_policy(policy, made_for=made_for).encode())
 
 

@@ -243,8 +243,9 @@ class Schema:
             If ``given`` names a column that the frame does not have.
         """
         declared = {} if given is None else declared_columns(given)
+        there = set(frame.columns)
         for name in declared:
-            if name not in frame.columns:
+            if name not in there:
                 raise DataError(
                     f"'columns' names column '{name}', which is not in the table: "
                     f"{nearest_name(name, frame.columns)}"

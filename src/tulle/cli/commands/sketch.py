@@ -67,7 +67,7 @@ from tulle.cli import _output as output
 @options.report
 @options.accept_risk
 @options.audit
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the attacks.")
+@options.seed_of_attacks
 @options.sign_key
 @options.force
 @options.as_json

@@ -37,6 +37,7 @@ from tulle.cli import _output as output
 @click.option("--target", metavar="COLUMN", help="Equally frequent in both parts.  [the policy's]")
 @click.option(
     "--seed",
+    envvar="TULLE_SEED",
     type=click.IntRange(min=0),
     default=None,
     help="Repeat a split exactly. Default: the operating system's randomness.",

@@ -16,14 +16,28 @@ from tulle.cli import _output as output
     metavar="FILE",
     help="The public key of whoever vouches for the release: the manifest must be signed with it.",
 )
+@click.option(
+    "--source",
+    type=options.FILE,
+    metavar="FILE",
+    help="For the owner: the file that the release is said to be made from.",
+)
+@click.option(
+    "--source-key",
+    type=options.FILE,
+    metavar="FILE",
+    help="The owner's key for --source, if not the one in TULLE_SOURCE_KEY or in your settings.",
+)
 @options.as_json
-def command(release: str, key: str | None, as_json: bool) -> None:
-    """Check a release against its manifest, and with --key who signed it.
+def command(
+    release: str, key: str | None, source: str | None, source_key: str | None, as_json: bool
+) -> None:
+    """Check a release against its manifest, with --key who signed it, with --source its origin.
 
     RELEASE is a file, or a database table (sqlite:///file.db#table, postgresql://host/db#table).
     """
     from tulle._commands.verify import verify
 
-    checked = verify(release, key)
+    checked = verify(release, key, source=source, source_key=source_key)
     output.show(checked.summary, title="Verify", as_json=as_json, tables={"checks": checked.rows})
     checked.refuse_broken()

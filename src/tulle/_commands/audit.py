@@ -74,15 +74,13 @@ def audit_files(
     the release left out. ``worst_case`` makes releases as the manifest says that this one was
     made.
     """
-    from tulle.io.read import parts_of
-
     for file in (original, release):
         format_of(file)
-    first = next(iter(parts_of(release)), release)  # of a release that is a folder of parts
     # an original may be audited against itself
-    files = (original, first, control, earlier, known, policy)
-    reads = {os.path.realpath(path): path for path in files if path is not None}
-    check_files(reads, report=report, force=force)
+    files = (original, release, control, earlier, known)
+    tables = {os.path.realpath(path): path for path in files if path is not None}
+    reads = tables | {"--policy": policy}
+    check_files(reads, report=report, folders=tuple(tables), force=force)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
 

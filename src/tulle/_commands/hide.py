@@ -30,7 +30,7 @@ from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, supp
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._attacks.result import AttackFigures
     from tulle._commands._baskets import Opened
-    from tulle._report.model import Chart, Given, Guarantee, Section
+    from tulle._report.model import Chart, Given, Guarantee, Judgement, Section
     from tulle._types import FilePath
     from tulle.auditing.audit import Audit
     from tulle.keys import SigningKey
@@ -107,18 +107,27 @@ def audit_of(
             "sections": [_rules_section(rules)],
             "limits": list(LIMITS),
             "command": command,
-            "verdict": _still_found(summary),
+            "verdict": _judged(summary),
             "untried": "give --min-support and --min-confidence, which a recovery of the rules "
             "needs, and do not --stream",
         }
     )
 
 
-def _still_found(summary: dict[str, Any]) -> Given | None:
-    """Judge a release in which a miner finds rules that were to be hidden."""
+_UNMEASURED: Judgement = {
+    "level": "undecided",
+    "reason": "Not decided: how many other rules were lost was not measured.",
+    "next": "Mine both files with the same thresholds (tulle mine), and compare the rules.",
+    "details": [],
+}
+
+
+def _judged(summary: dict[str, Any]) -> Given:
+    """Judge rules that a miner still finds, and a release of which the cost is not known."""
+    use: Given = {} if summary.get("misses_cost") is not None else {"use": _UNMEASURED}
     found = summary["rules_still_found"]
     if not found:
-        return None
+        return use
     hidden = summary["rules_hidden"] + summary["rules_below_already"]
     reason = (
         f"{found} of {counted(found + hidden, 'rule')} can still be mined at the thresholds: what "
@@ -128,7 +137,7 @@ def _still_found(summary: dict[str, Any]) -> Given | None:
         "Lower the disclosure or the rule's own thresholds, or drop them: the common thresholds "
         "then count for every rule."
     )
-    return {"privacy": {"level": "bad", "reason": reason, "next": after, "details": []}}
+    return {**use, "privacy": {"level": "bad", "reason": reason, "next": after, "details": []}}
 
 
 def _rules_section(rules: Report) -> Section:

@@ -40,7 +40,7 @@ def main(quick: bool = False) -> None:
     places = paths()
     places = places[:: max(len(places) // QUICK, 1)] if quick else places
     start = time.perf_counter()
-    found = {place: outcomes for place, outcomes in swept(places)}
+    found = dict(swept(places))
     rows = []
     for step in ("guessed", "condensed"):
         count = Counter(o.how for outcomes in found.values() for o in outcomes if o.step == step)

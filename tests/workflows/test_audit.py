@@ -372,7 +372,9 @@ def test_what_is_not_a_table_of_people_is_judged_by_the_command_that_made_it(
 ) -> None:
     table = pl.DataFrame({"a": [1, 2, 3], "b": [4, 5, 6]})
     table.write_csv(tmp_path / "original.csv")
-    manifest = Manifest(method=method, parameters={}, guarantee={"kept": True}, verified={"kept": True})
+    manifest = Manifest(
+        method=method, parameters={}, guarantee={"kept": True}, verified={"kept": True}
+    )
     write_release(tmp_path / "release.csv", table.write_csv, manifest)
     with pytest.raises(ParameterError, match=f"{command} --report"):
         audit_files(tmp_path / "original.csv", tmp_path / "release.csv")

@@ -28,7 +28,7 @@ def test_what_is_there_already_is_told_with_what_cannot_be_written() -> None:
 
 
 def parts(folder: Path, count: int = 3) -> Path:
-    """A table of 90 visits in files of 30, with post codes that only the last file shows as such."""
+    """A table in files of 30 visits, with post codes that only the last one shows as such."""
     rng = np.random.default_rng(0)
     folder.mkdir()
     for part in range(count):
@@ -71,7 +71,10 @@ def test_what_is_not_a_table_in_parts_is_refused(tmp_path: Path) -> None:
     visits = parts(tmp_path / "visits")
     with pytest.raises(ParameterError, match="--output is in the folder"):
         check_files(
-            {"INPUT": visits}, writes={"--output": visits / "x.csv"}, folders=("INPUT",), force=False
+            {"INPUT": visits},
+            writes={"--output": visits / "x.csv"},
+            folders=("INPUT",),
+            force=False,
         )
     with pytest.raises(DataError, match="visits is a folder"):
         check_files({"--policy": visits}, folders=("INPUT",), force=False)

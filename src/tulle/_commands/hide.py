@@ -530,9 +530,7 @@ def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> A
     return shuffled(frame, rng.permutation(len(frame))) if shuffle else frame
 
 
-def _summary(
-    hider: RuleHider, released: Transactions, outcome: dict[str, int]
-) -> dict[str, Any]:
+def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) -> dict[str, Any]:
     from tulle._commands._baskets import n_empty
 
     return {

@@ -35,7 +35,8 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
     ----------
     source : path-like or str
         A file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first two), a
-        folder of such files (not Excel) that are the parts of one table, or a database URI (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``).
+        folder of such files (not Excel) that are the parts of one table, or a database URI
+        (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``).
     columns : sequence of str, optional
         The columns to read, in this order; all by default.
 

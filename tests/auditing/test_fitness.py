@@ -211,3 +211,14 @@ def test_a_table_that_is_measured_on_samples_is_attacked_whole(
     found = audit(tables[0], tables[0], tables[2], random_state=0, attempts=50).to_dict()
     assert found["metrics"]["disco"] > 0.9
     assert found["metrics"]["proximity_breach"] > 0.9
+
+
+def test_subgroups_of_whole_numbers_are_named_where_samples_are_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fitness_module, "MOST_RECORDS", 100)
+    table = people(200, 0).select("pay", floor=pl.col("age") % 3)
+    found = audit(table, table, random_state=0, attempts=20, k=5).to_dict()
+    fit = next(section for section in found["sections"] if section["id"] == "fitness")
+    groups = next(b for b in fit["blocks"] if b.get("title", "").startswith("Subgroups"))
+    assert {row["label"] for row in groups["rows"]} == {"floor: 0", "floor: 1", "floor: 2"}

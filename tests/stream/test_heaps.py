@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle import SecretKey, StreamCondenser
+from tulle import Column, DataError, Kind, SecretKey, StreamCondenser
 from tulle._shape.quantiles import find_heaps
 
 
@@ -123,3 +123,44 @@ def test_a_heap_stands_out_and_leaves_others() -> None:
     assert find_heaps(np.append(several, ages[60:] * 2), ones, 10, most=2) == [1.0, 2.0]
     assert find_heaps(np.where(ages < 40, 7.0, ages), ones / 5, 10, most=4) == []  # of one person
     assert find_heaps(np.zeros(0), np.zeros(0), 10, most=4) == []
+
+
+WIDTHS = (320, 768, 1024, 1920)
+
+
+def screens(rows: int, seed: int) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "width": rng.choice(WIDTHS, rows, p=(0.4, 0.1, 0.2, 0.3)),
+            "age": np.clip(rng.normal(35, 15, rows).round(), 14, 90).astype(int),
+        }
+    )
+
+
+def test_a_column_of_few_whole_numbers_comes_out_as_these() -> None:
+    table = screens(1_500, 0)
+    stream = StreamCondenser(k=10, random_state=0).partial_fit(table)
+    assert len(heaps(stream)["width"]) == 3  # the commonest stays a number
+    shown = stream.partial_fit(screens(500, 1)).snapshot()["width"]
+    assert set(shown) == set(WIDTHS)
+    rates = [(shown == width).mean() for width in WIDTHS]
+    assert rates == pytest.approx([0.4, 0.1, 0.2, 0.3], abs=0.03)
+
+
+def test_a_whole_number_that_few_people_hold_is_not_in_the_set() -> None:
+    odd = pl.DataFrame({"width": [2560, 40], "age": [30, 31]})
+    stream = StreamCondenser(k=10, random_state=0).partial_fit(pl.concat([screens(800, 0), odd]))
+    assert set(stream.snapshot()["width"]) == set(WIDTHS)
+    stream.partial_fit(odd[:1])  # it is taken in all the same
+    assert stream.n_seen_ == 803
+    assert set(stream.snapshot()["width"]) == set(WIDTHS)
+
+
+def test_whole_numbers_stay_where_people_are_whatever_the_public_bounds() -> None:
+    columns = [Column("age", Kind.INTEGER, bounds=(0, 120))]
+    stream = StreamCondenser(k=10, columns=columns, random_state=0).partial_fit(screens(1_500, 0))
+    shown = stream.snapshot()["age"]
+    assert 14 <= shown.min() < shown.max() <= 90
+    with pytest.raises(DataError, match="bounds"):
+        stream.partial_fit(pl.DataFrame({"width": [320], "age": [130]}))

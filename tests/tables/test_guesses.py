@@ -248,6 +248,11 @@ def test_codes_written_as_whole_numbers():
     assert guess(rng.integers(0, 99, 3000), "age").column.kind is Kind.INTEGER
 
 
+def test_round_numbers_with_none_between_them_are_no_list():
+    few = [5 * step for step in range(13)]  # more than a handful, and nothing left between them
+    assert guess(few * 20).column.kind is Kind.INTEGER
+
+
 def test_dates_as_whole_numbers_are_not_averaged():
     days = [int((date(2020, 1, 1)).strftime("%Y%m%d")) + i for i in range(28)] * 3
     found = guess(days).column

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -82,6 +83,13 @@ def test_a_realistic_table() -> None:
     assert {name: (c.kind, c.role) for name, c in found.items()} == EXPECTED
     assert [name for name, column in found.items() if not column.reason] == ["fnlwgt"]
     assert [g.column.name for g in guess_columns(frame) if g.needs_decision] == ["zip"]
+
+
+@pytest.mark.parametrize("leave", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
+def test_any_table_is_guessed(leave: Any) -> None:
+    frame = pl.DataFrame({"sex": ["f", "m"] * 20, "age": list(range(20, 60))})
+    assert infer_columns(leave(frame)) == infer_columns(frame)
+    assert singling_out(leave(frame)).together == singling_out(frame).together
 
 
 def test_no_reason_tells_a_cell() -> None:

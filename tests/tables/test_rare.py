@@ -44,6 +44,10 @@ def test_numbers_as_categories_have_no_room_for_a_rest() -> None:
     assert shown([1] * 9 + [2] * 8 + [3, 4, 5, 6], 4) == [1] * 9 + [2] * 8 + [None] * 4
 
 
+def test_a_few_values_that_are_no_number_are_merged_like_others() -> None:
+    assert set(shown([0.0, 1.0] * 50 + [float("nan")] * 2, 10)) == {0.0, 1.0}
+
+
 def test_few_missing_values_are_not_a_state() -> None:
     assert shown(["a"] * 9 + ["b"] * 8 + [None], 4) == ["a"] * 9 + ["b"] * 8 + ["a"]
     assert shown([True] * 9 + [False] * 8 + [None], 4, kind=Kind.BOOLEAN)[-1] is True

@@ -361,3 +361,20 @@ def test_without_a_policy_columns_are_read_as_condense_reads_them(tmp_path: Path
         assert set(stories) == {name != "PLZ"}
     people = hospital(np.random.default_rng(3), 250)["Patientennummer"].n_unique()
     assert guessed.result["attacks"]["exact_copies"]["attempts"] == people
+
+
+@pytest.mark.parametrize(
+    ("method", "command"),
+    [("hide", "tulle hide"), ("sketch", "tulle sketch"), ("site codes", "tulle sites encode")],
+)
+def test_what_is_not_a_table_of_people_is_judged_by_the_command_that_made_it(
+    tmp_path: Path, method: str, command: str
+) -> None:
+    table = pl.DataFrame({"a": [1, 2, 3], "b": [4, 5, 6]})
+    table.write_csv(tmp_path / "original.csv")
+    manifest = Manifest(
+        method=method, parameters={}, guarantee={"kept": True}, verified={"kept": True}
+    )
+    write_release(tmp_path / "release.csv", table.write_csv, manifest)
+    with pytest.raises(ParameterError, match=f"{command} --report"):
+        audit_files(tmp_path / "original.csv", tmp_path / "release.csv")

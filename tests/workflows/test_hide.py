@@ -195,7 +195,9 @@ def test_the_manifest_says_what_was_asked(source: Path, secret: Path, tmp_path: 
     found = manifest("a.dat")
     assert found["guarantee"]["min_support"] == "3%"
     assert list(found["verified"]) == ["every rule is below its threshold in the release"]
-    found = manifest("b.dat", disclosure="100%")
+    found = manifest("b.dat", disclosure="100%", accept_risk="the recipient knows these rules")
+    assert found["verdict"]["privacy"]["level"] == "bad"
+    assert found["accepted_risk"] == "the recipient knows these rules"
     assert found["guarantee"] == {"disclosure": "100%", "rules_with_their_own": 0}
     assert "share of its baskets that may stay" in next(iter(found["verified"]))
     secret.write_text("3 -> 4 ; support=2%\n0, 1 -> 2\n")
@@ -214,10 +216,28 @@ def test_thresholds_that_no_rule_reaches_are_an_error_with_the_likely_meaning(
         hide(source, tmp_path / "s.dat", min_support="90%", **asked)
     assert "Did you mean" not in str(told.value)
     assert not (tmp_path / "s.dat").exists()
-    secret.write_text("0, 1 -> 2 ; support=90%\n3 -> 4\n")
-    made = hide(source, tmp_path / "s.dat", min_support="3%", **asked)
+    secret.write_text("3 -> 4\n7 -> 8\n")
+    made = hide(source, tmp_path / "s.dat", min_support="12%", **asked)
     assert (made.summary["rules_hidden"], made.summary["rules_below_already"]) == (1, 1)
     assert stream or "1 rule was below the thresholds" in made.notes[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("own", ["disclosure=95%", "support=90%"])
+def test_a_rule_that_its_own_limit_leaves_to_a_miner_is_not_hidden(
+    source: Path, secret: Path, tmp_path: Path, own: str, stream: bool
+) -> None:
+    secret.write_text(f"0, 1 -> 2\n3 -> 4 ; {own}\n")
+    asked = {**LIMITS, "rules": secret, "stream": stream}
+    with pytest.raises(PrivacyError, match="1 of 2 rules can still be mined"):
+        hide(source, tmp_path / "s.dat", **asked)
+    assert not (tmp_path / "s.dat").exists()
+    made = hide(source, tmp_path / "s.dat", accept_risk="known anyway", **asked)
+    assert (made.summary["rules_hidden"], made.summary["rules_still_found"]) == (1, 1)
+    assert made.audit.verdict["privacy"]["level"] == "bad"
+    found = json.loads((tmp_path / "s.dat.manifest.json").read_text())
+    assert (found["verdict"]["privacy"]["level"], found["accepted_risk"]) == ("bad", "known anyway")
 
 
 @pytest.mark.slow

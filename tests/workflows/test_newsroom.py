@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from tulle import Sketches, SketchKNeighborsClassifier
 from tulle._commands import _sketch_search
+from tulle._commands import sketch as sketch_command
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.sketch._records import Records
@@ -61,6 +62,46 @@ def test_from_texts_to_a_miner_who_learns_topics(texts: Path, tmp_path: Path) ->
     assert np.mean(miner.predict(sketches[rows[100:]]) == topics[rows[100:]]) > 0.6
 
 
+class _Attacked:
+    """Attacks whose risk follows a list: in trials first, then in finished releases."""
+
+    def __init__(self, risks: dict[float, float], finished: dict[float, float]) -> None:
+        self.risks, self.finished, self.tried = risks, finished, []
+
+    def on_sample(self, records, delta, rng, tried, parameters):  # type: ignore[no-untyped-def]
+        row = {"delta": delta, "suppressed": 0.0, "neighbour_recall": 1 / (1 + delta)}
+        tried.append(row | {"median_components": 8.0, "risk": self.risks.get(delta, 0.0)})
+        return tried[-1]
+
+    def on_release(self, made, target):  # type: ignore[no-untyped-def]
+        delta = self.tried.pop(0)
+        risk = self.finished[delta]
+        return [{"name": "target_risk", "limit": 0.1, "value": risk, "holds": risk <= 0.1}]
+
+
+RISKS = {0.25: 0.6, 0.5: 0.5, 1.0: 0.08, 2.0: 0.14, 3.0: 0.09, 4.0: 0.05, 6.0: 0.07}  # up and down
+
+
+def test_a_delta_counts_if_the_next_one_passes_too_and_the_finished_sketches_decide(
+    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "s.parquet"
+    asked = (texts, "-o", out, "--text", "body", "--target-risk", "10%", "--no-audit", "--json")
+    attacked = _Attacked(RISKS, {3.0: 0.16, 4.0: 0.02, 6.0: 0.3})
+    monkeypatch.setattr(_sketch_search, "_try", attacked.on_sample)
+    monkeypatch.setattr(sketch_command, "_target_gate", attacked.on_release)
+    attacked.tried = [3.0, 4.0]
+    told = json.loads(run(*asked).stdout)
+    assert told["delta"] == 4.0  # 1 passed alone, and 3 failed when it was finished
+    assert [row["delta"] for row in told["tried"]] == [0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0]
+
+    attacked.finished, attacked.tried = dict.fromkeys((3.0, 4.0, 6.0), 0.2), [3.0, 4.0, 6.0]
+    refused = run(*asked, "--force")
+    assert isinstance(refused.exception, PrivacyError)
+    assert "delta 2: risk 14.0%" in str(refused.exception)
+    assert "The least risk has delta 4." in str(refused.exception)
+
+
 def test_labels_and_risks_that_cannot_be(texts: Path, tmp_path: Path) -> None:
     asked = (texts, "--text", "body", "-o", tmp_path / "s.parquet")
     for more, error in (
@@ -83,13 +124,13 @@ def test_no_delta_is_found_where_every_one_leaks(monkeypatch: pytest.MonkeyPatch
     tried = []
 
     def leaking(_: object, delta: float, *others: object) -> dict[str, float]:
-        row = {"delta": delta, "suppressed": delta / 4, "risk": 0.5}
+        row = {"delta": delta, "suppressed": delta / 4, "neighbour_recall": None, "risk": 0.5}
         tried.append(row)
         others[1].append(row)  # type: ignore[attr-defined]
         return row
 
     monkeypatch.setattr(_sketch_search, "_try", leaking)
     records = Records(csr_array(np.ones((5, 3))), None)
-    with pytest.raises(PrivacyError, match="5"):
-        _sketch_search.find_delta(records, 0.1, np.random.default_rng(0))
-    assert [row["delta"] for row in tried] == [0.25, 0.5, 1.0, 2.0, 4.0]
+    with pytest.raises(PrivacyError, match="delta 3: risk 50.0%"):
+        _sketch_search.find_deltas(records, 0.1, np.random.default_rng(0))
+    assert [row["delta"] for row in tried] == [0.25, 0.5, 1.0, 2.0, 3.0]

@@ -106,7 +106,25 @@ def test_a_renamed_key_is_reported_or_stops_the_stream(tmp_path: Path) -> None:
     assert status(tmp_path / "st")["seen"] == 150
     done = stream(str(tmp_path / "v.ndjson"), tmp_path / "out", **options)
     assert (done.summary["seen"], done.summary["lacking_keys"]) == (180, 30)
-    assert any("'income'" in note for note in done.notes)
+    assert any("'income'" in note and "count as missing" in note for note in done.notes)
+
+
+def test_records_without_a_key_that_none_may_miss_are_refused_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    renamed = [{"pay" if n == "income" else n: v for n, v in r.items()} for r in rows(30, 3)]
+    write_ndjson(tmp_path / "v.ndjson", rows(150))
+    options = {**OPTIONS, "state": tmp_path / "st"}
+    stream(str(tmp_path / "v.ndjson"), tmp_path / "out", **options)
+    write_ndjson(tmp_path / "v.ndjson", renamed, mode="a")
+    done = stream(str(tmp_path / "v.ndjson"), tmp_path / "out", **options)
+    assert (done.summary["seen"], done.summary["rejected"]) == (150, 30)
+    note = next(note for note in done.notes if "'income'" in note)
+    assert "30 records lack" in note
+    assert "All of them were refused" in note
+    assert not any("count as missing" in note for note in done.notes)
+    refused = (tmp_path / "st.rejects.ndjson").read_text()
+    assert refused.count("no key 'income'") == 30
 
 
 def test_objects_inside_of_records_become_columns_with_dots(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from tulle.io._formats import (
     existing_file,
     format_of,
     is_compressed,
+    parts_of,
 )
 from tulle.table.schema import Column, Role, Schema
 
@@ -143,8 +144,6 @@ def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[s
 
 def needed(source: FilePath) -> float:
     """Estimate the bytes that condensing or attacking a table in memory takes."""
-    from tulle.io.read import parts_of
-
     kind = format_of(source)
     if kind is Format.EXCEL:
         return 0.0  # a sheet has a million rows at most

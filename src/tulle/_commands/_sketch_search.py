@@ -1,4 +1,4 @@
-"""The smallest delta whose sketches pass their own audit: ``tulle sketch --target-risk``."""
+"""Deltas whose sketches pass their own audit: ``tulle sketch --target-risk``."""
 
 from __future__ import annotations
 
@@ -14,40 +14,52 @@ if TYPE_CHECKING:
     from tulle.sketch._records import Records
 
 _RECORDS = 2_000  # that are tried: fewer candidates make attacks easier, never harder
-_FIRST = 0.25
 _MOST_SUPPRESSED = 0.5  # of the records: beyond, there is little left to mine
-_HALVINGS = 3  # after the first delta that passes: it is right to an eighth of a doubling
+_DELTAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0)
+_IN_A_ROW = 3  # that pass: larger ones hide more, and leave less
 
 
-def find_delta(
+def find_deltas(
     records: Records, target: float, rng: np.random.Generator, **parameters: Any
-) -> tuple[float, list[dict[str, Any]]]:
-    """Return the smallest delta found with at most this risk, and what was tried.
+) -> tuple[list[float], list[dict[str, Any]]]:
+    """Return the deltas with at most this risk, the smallest first, and all that were tried.
 
-    The risk is that of the best attack, beyond what guessing gets. Deltas are doubled until one
-    passes, and then halved towards the last one that did not.
+    The risk is that of the best attack, beyond what guessing gets. It goes up and down with the
+    draw, so that every delta of a list is tried, and one counts if the next larger one passes too.
     """
     drawn = _sample(records, rng)
     tried: list[dict[str, Any]] = []
-    failed, delta = 0.0, _FIRST
-    with bar("Looking for delta", None) as advance:
-        while not _passes(_try(drawn, delta, rng, tried, parameters), target):
-            advance(note=f"delta {delta:g} is too small")
-            failed, delta = delta, 2 * delta
-            if tried[-1]["suppressed"] > _MOST_SUPPRESSED:
-                raise PrivacyError(
-                    f"no delta of {len(tried)} that were tried has a risk of at most {target:.1%} "
-                    "without suppressing half of the records: allow a larger --target-risk, or "
-                    "give the records more terms"
-                )
-        for _ in range(_HALVINGS if failed else 0):
-            middle = (failed + delta) / 2
-            if _passes(_try(drawn, middle, rng, tried, parameters), target):
-                delta = middle
-            else:
-                failed = middle
-            advance(note=f"between {failed:g} and {delta:g}")
-    return delta, sorted(tried, key=lambda row: float(row["delta"]))
+    passed: list[bool] = []
+    with bar("Looking for delta", len(_DELTAS)) as advance:
+        for delta in _DELTAS:
+            row = _try(drawn, delta, rng, tried, parameters)
+            passed.append(_passes(row, target))
+            advance(note=f"delta {delta:g}: risk {row['risk']:.1%}")
+            if row["suppressed"] > _MOST_SUPPRESSED or sum(passed[-_IN_A_ROW:]) == _IN_A_ROW:
+                break
+    held = passed if tried[-1]["suppressed"] <= _MOST_SUPPRESSED else passed[:-1]
+    found = [
+        tried[at]["delta"] for at in range(len(held)) if held[at] and all(held[at + 1 : at + 2])
+    ]
+    if not found:
+        raise PrivacyError(
+            f"no delta that was tried has a risk of at most {target:.1%} without suppressing half "
+            f"of the records. {told(tried)} Allow a larger --target-risk, or give the records more "
+            "terms"
+        )
+    return found, tried
+
+
+def told(tried: list[dict[str, Any]]) -> str:
+    """Say what was tried, and which delta had the least risk."""
+    usable = [row for row in tried if row["suppressed"] <= _MOST_SUPPRESSED] or tried
+    best = min(usable, key=lambda row: float(row["risk"]))
+    rows = "; ".join(
+        f"delta {row['delta']:g}: risk {row['risk']:.1%}, nearest neighbours kept "
+        f"{row['neighbour_recall'] or 0:.1%}"
+        for row in tried
+    )
+    return f"Tried: {rows}. The least risk has delta {best['delta']:g}."
 
 
 def _passes(row: dict[str, Any], target: float) -> bool:

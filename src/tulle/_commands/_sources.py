@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tulle._choices import REPORTS
 from tulle._files import refuse_existing
 from tulle.errors import DataError, ParameterError
-from tulle.io._formats import display_name, existing_file, is_sql, split_sheet
+from tulle.io._formats import display_name, existing_file, is_sql, parts_of, split_sheet
 from tulle.keys import SigningKey
 from tulle.releases import check_target, keyed_digest, manifest_path
 
@@ -32,24 +32,28 @@ def check_files(
     release: FilePath | None = None,
     report: FilePath | None = None,
     writes: Mapping[str, FilePath | None] = _NONE,
+    folders: tuple[str, ...] = (),
     in_parts: bool = False,
     force: bool,
 ) -> None:
     """Raise for paths that cannot work, before anything is loaded or read.
 
     ``reads`` and ``writes`` are files by the words of their options. Those that are read must be
-    there, those that are written must not (unless ``force``), and no two may be one file. A
-    release ``in_parts`` may replace a folder.
+    there, those that are written must not (unless ``force``), and no two may be one file. What is
+    read may be a folder of parts if ``folders`` names it; a release ``in_parts`` may replace one.
     """
     sources = {name: sources_read(path)[0] for name, path in reads.items() if path is not None}
-    for path in sources.values():
-        if not is_sql(path):
-            existing_file(path)
+    for name, path in sources.items():
+        parts: list[FilePath] = [*parts_of(path)] if name in folders else []
+        for file in parts or [path]:
+            if not is_sql(file):
+                existing_file(file)
     outputs: dict[str, FilePath | None] = {**writes, "--report": report}
     if release is not None:
         check_target(release, sources=tuple(sources.values()), in_parts=in_parts, force=force)
         outputs |= {"--output": release, "the manifest": manifest_path(release)}
     _refuse_one_for_two(sources | outputs)
+    _refuse_among_parts(sources, outputs)
     if report is not None and not str(report).lower().endswith(REPORTS):
         raise ParameterError(
             f"The name of a report must end in .html, .json or .md. Got '{report}'."
@@ -66,6 +70,14 @@ def _refuse_one_for_two(names: Mapping[str, FilePath | None]) -> None:
             first = seen.setdefault(_identity(path), name)
             if first != name:
                 raise ParameterError(f"{first} and {name} are the same file: use different names")
+
+
+def _refuse_among_parts(sources: Mapping[str, str], outputs: Mapping[str, FilePath | None]) -> None:
+    """Refuse to write into a folder that is read: it would be read as a part the next time."""
+    folders = {os.path.realpath(path) for path in sources.values() if os.path.isdir(path)}
+    for name, path in outputs.items():
+        if path is not None and os.path.dirname(os.path.realpath(path)) in folders:
+            raise ParameterError(f"{name} is in the folder of a table: choose another folder")
 
 
 def _identity(path: FilePath) -> Any:
@@ -93,7 +105,8 @@ def signing_key(path: FilePath | None) -> SigningKey | None:
 
 def source_entry(source: FilePath, records: int) -> dict[str, Any]:
     """Return the source for a manifest: name (no folder, no password), keyed digest and size."""
-    entry: dict[str, Any] = {"name": os.path.basename(display_name(source)), "records": records}
+    name = os.path.basename(display_name(source).rstrip("/"))
+    entry: dict[str, Any] = {"name": name, "records": records}
     if not is_sql(source) and (told := keyed_digest(split_sheet(source)[0])):
         entry["digest"] = told
     return entry

@@ -111,6 +111,7 @@ class Intake:
         self.began_with = 0  # records, if it was in this run
         self.surplus = 0  # lines with keys that are not columns
         self.lacking: dict[str, int] = {}  # lines without a key that all initial ones have
+        self.lost: dict[str, int] = {}  # those of them that were refused for it
         self.judged = (0, 0)  # lines read and refused when the share of these was last judged
 
     @property
@@ -142,7 +143,7 @@ class Intake:
         read = len(lines) - lines.texts.count(b"")
         if self.condenser is not None:
             records = self.reader.records(lines.texts, lines.faults)
-            self._note_keys(records)
+            self._refuse_keys(records)
             self.read += read
             self._condense(lines, records)
             return
@@ -151,22 +152,46 @@ class Intake:
         if self.initial.records >= self.settings.options.init:
             self.begin()
 
-    def _note_keys(self, records: TypedRecords) -> None:
-        """Count lines without a key that all initial ones have, and report the first ones."""
-        if not records.lacking:
-            return
-        names = ", ".join(f"'{name}'" for name in records.lacking)
-        lines = counted(max(records.lacking.values()), "record", "lack")
-        what = f"{lines} {names}, which all initial records have: was it renamed?"
-        if self.settings.options.strict_keys:
+    def _refuse_keys(self, records: TypedRecords) -> None:
+        """Raise for lines without a key that all initial ones have, if the owner asked for that."""
+        if records.lacking and self.settings.options.strict_keys:
+            names = ", ".join(f"'{name}'" for name in records.lacking)
+            lines = counted(max(records.lacking.values()), "record", "lack")
             raise DataError(
-                f"{what} Nothing of this batch was counted (--strict-keys): correct the source, "
-                "or run the command without it to take the values as missing"
+                f"{lines} {names}, which all initial records have: was it renamed? Nothing of this "
+                "batch was counted (--strict-keys): correct the source, or run the command without "
+                "it"
             )
+
+    def _note_keys(self, records: TypedRecords, wrong: Reasons) -> Reasons:
+        """Count lines without a key that all initial ones have, and report the first ones.
+
+        Return the reasons for which rows are refused, which say so where it is all that is wrong.
+        """
         for name, count in records.lacking.items():
-            if name not in self.lacking:
-                log(f"warning: {what} The values count as missing; --strict-keys stops instead")
+            rows = np.flatnonzero(is_missing(records.frame[name])).tolist()
+            refused = [row for row in rows if f"column '{name}'" in wrong.get(row, "")]
+            if len(rows) == count:  # none of them has the key and no value
+                reason = (
+                    f"there is no key '{name}', which all initial records have: was it renamed?"
+                )
+                wrong = wrong | dict.fromkeys(refused, reason)
+            new = name not in self.lacking
             self.lacking[name] = self.lacking.get(name, 0) + count
+            self.lost[name] = self.lost.get(name, 0) + len(refused)
+            if new:
+                log(f"warning: {self.lacking_words(name)}; --strict-keys stops instead")
+        return wrong
+
+    def lacking_words(self, name: str) -> str:
+        """Say how many records lack a key, and what became of them."""
+        count, lost = self.lacking[name], self.lost.get(name, 0)
+        lines = counted(count, "record", "lack")
+        told = f"{lines} '{name}', which all initial records have: was it renamed? "
+        if not lost:
+            return told + "The values count as missing"
+        whole = "All of them" if lost == count else f"{lost:,} of them"
+        return told + f"{whole} were refused, since no initial record misses a value there"
 
     def judge_rejects(self, *, ended: bool = False) -> None:
         """Raise if more of the latest lines were refused than the owner allows."""
@@ -201,6 +226,8 @@ class Intake:
         refused = dict(records.refused)
         frame, places = records.frame, records.places
         wrong = self._refusals(frame) if frame.height else {}
+        if records.lacking:
+            wrong = self._note_keys(records, wrong)
         if wrong:
             refused |= {int(places[row]): reason for row, reason in wrong.items()}
             fine = np.setdiff1d(np.arange(frame.height), list(wrong))

@@ -74,15 +74,14 @@ def audit_files(
     the release left out. ``worst_case`` makes releases as the manifest says that this one was
     made.
     """
-    from tulle.io.read import parts_of
-
     for file in (original, release):
         format_of(file)
-    first = next(iter(parts_of(release)), release)  # of a release that is a folder of parts
     # an original may be audited against itself
-    files = (original, first, control, earlier, known, policy)
-    reads = {os.path.realpath(path): path for path in files if path is not None}
-    check_files(reads, report=report, force=force)
+    files = (original, release, control, earlier, known)
+    tables = {os.path.realpath(path): path for path in files if path is not None}
+    reads = tables | {"--policy": policy}
+    check_files(reads, report=report, folders=tuple(tables), force=force)
+    _refuse_other_kinds(release)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
 
@@ -111,6 +110,27 @@ def audit_files(
     if report is not None:
         found.save(report, edition=edition, force=force)
     return found
+
+
+_JUDGED_ELSEWHERE = {  # the method of a manifest -> what judges such releases
+    "hide": "baskets: tulle hide --report attacks the hidden rules and counts the others that were "
+    "lost, and tulle mine shows what a miner finds",
+    "sketch": "sketches: tulle sketch --report attacks and measures them",
+    "site codes": "codes: tulle sites encode --report attacks and mines them",
+    "union of site codes": "codes: tulle sites encode --report attacks and mines those of a site",
+    "people of several sites, matched": "codes: tulle sites encode --report attacks and mines "
+    "those of a site",
+}
+
+
+def _refuse_other_kinds(release: FilePath) -> None:
+    """Refuse what is not a table of people: measures of tables would say something false of it."""
+    kind = _JUDGED_ELSEWHERE.get(read_manifest(release).method) if has_manifest(release) else None
+    if kind is not None:
+        raise ParameterError(
+            f"tulle audit is for tables of people, and {display_name(release)} is a release of "
+            f"{kind}. tulle verify checks that it is unchanged"
+        )
 
 
 def _audit_whole(
@@ -271,12 +291,9 @@ def _known_columns(
     if columns:
         return {column.name: column for column in columns}
     if has_manifest(release):
-        made = read_manifest(release)
-        if made.method == "hide":  # which releases baskets and items, and no more unless asked
-            return {name: Role.IGNORED for name in table.columns if name not in released.columns}
         return {
             name: _from_manifest(name, entry)
-            for name, entry in made.columns.items()
+            for name, entry in read_manifest(release).columns.items()
             if name in table.columns and entry.get("role") is not None
         }
     from tulle.table.inference import infer_columns

@@ -115,7 +115,10 @@ def condense(
     accepted = check_accepted(accept_risk)
     format_of(source), format_of(output)
     reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
-    check_files(reads, release=output, report=report, in_parts=True, force=force)
+    check_files(
+        reads, release=output, report=report, folders=("INPUT", "--control"), in_parts=True,
+        force=force,
+    )  # fmt: skip
     signer = signing_key(sign_key)
     options = resolve("condense", Condensing(), policy, given)
     _refuse_contradictions(options, report, control)
@@ -336,7 +339,6 @@ def _manifest(
     from tulle.releases import Manifest
 
     by_class = hasattr(condenser, "classes_")
-    sizes = condenser.counts_
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(

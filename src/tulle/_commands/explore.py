@@ -55,7 +55,8 @@ def explore_file(
     defaults.
     """
     format_of(source)
-    check_files({"INPUT": source, "--policy": policy, "--control": control}, force=True)
+    reads = {"INPUT": source, "--policy": policy, "--control": control}
+    check_files(reads, folders=("INPUT", "--control"), force=True)
     options = resolve("explore", Exploring(), policy, given)
     if control is not None and options.on_command_line("holdout"):
         raise ParameterError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import SHARED, VICTIMS
-from tulle._commands._decision import check_accepted, context_of, public_verdict
+from tulle._commands._decision import check_accepted, context_of, decided, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import (
     check_files,
@@ -30,7 +30,7 @@ from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, supp
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._attacks.result import AttackFigures
     from tulle._commands._baskets import Opened
-    from tulle._report.model import Chart, Guarantee, Section
+    from tulle._report.model import Chart, Given, Guarantee, Judgement, Section
     from tulle._types import FilePath
     from tulle.auditing.audit import Audit
     from tulle.keys import SigningKey
@@ -107,10 +107,37 @@ def audit_of(
             "sections": [_rules_section(rules)],
             "limits": list(LIMITS),
             "command": command,
+            "verdict": _judged(summary),
             "untried": "give --min-support and --min-confidence, which a recovery of the rules "
             "needs, and do not --stream",
         }
     )
+
+
+_UNMEASURED: Judgement = {
+    "level": "undecided",
+    "reason": "Not decided: how many other rules were lost was not measured.",
+    "next": "Mine both files with the same thresholds (tulle mine), and compare the rules.",
+    "details": [],
+}
+
+
+def _judged(summary: dict[str, Any]) -> Given:
+    """Judge rules that a miner still finds, and a release of which the cost is not known."""
+    use: Given = {} if summary.get("misses_cost") is not None else {"use": _UNMEASURED}
+    found = summary["rules_still_found"]
+    if not found:
+        return use
+    hidden = summary["rules_hidden"] + summary["rules_below_already"]
+    reason = (
+        f"{found} of {counted(found + hidden, 'rule')} can still be mined at the thresholds: what "
+        "may stay of each (disclosure, or thresholds of its own) is more than that."
+    )
+    after = (
+        "Lower the disclosure or the rule's own thresholds, or drop them: the common thresholds "
+        "then count for every rule."
+    )
+    return {**use, "privacy": {"level": "bad", "reason": reason, "next": after, "details": []}}
 
 
 def _rules_section(rules: Report) -> Section:
@@ -193,10 +220,10 @@ def hide(
 
     Options left at None follow the policy, else the defaults. With ``share="rules"`` the rules
     that may be known leave instead of the baskets. With ``stream`` the file goes
-    through SWA window by window in bounded memory. The verdict is never bad: a rule that is not
-    hidden is an error.
+    through SWA window by window in bounded memory. A rule that is above its own limit is an error;
+    one whose own limit leaves it to a miner at the common thresholds makes the verdict bad.
     """
-    check_accepted(accept_risk)
+    accepted = check_accepted(accept_risk)
     reads = {"INPUT": source, "--rules": rules, "--policy": policy, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, force=force)
     signer = signing_key(sign_key)
@@ -208,7 +235,7 @@ def hide(
         options = chosen if share == "rules" else _settled(chosen, stream=stream)
         wishes = read_rules(rules)
         sources = sources_read(source, rules, policy, sign_key)
-        run = _Run(source, output, wishes, options, seed, sources, signer, command, force)
+        run = _Run(source, output, wishes, options, seed, sources, signer, accepted, command, force)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=context_of(policy)))
     if report is not None:
@@ -290,6 +317,7 @@ class _Run(NamedTuple):
     seed: int | None
     sources: tuple[str, ...]
     signer: SigningKey | None
+    accepted: str
     command: str
     force: bool
 
@@ -316,12 +344,13 @@ class _Run(NamedTuple):
         released = hider.fit_transform(opened.baskets)
         frame = _table(opened, released, options.shuffle, rng) if as_table else None
         report = hider.report_
-        found = already_hidden(report, options)
-        summary = _summary(hider, released, found)
+        outcome = _outcome(report, options, wishes.rules, len(released))
+        summary = _summary(hider, released, outcome)
         before = None if options.shuffle and not as_table else opened.baskets
         attacks = recovery(before, released, wishes.rules, options, self.seed)
         entry = source_entry(self.source, summary["baskets"])
         page = self._page(summary, report, attacks)
+        decided(page, self.accepted)
 
         def put(file: Any) -> None:
             put_baskets(released, frame, file, self.output)
@@ -374,17 +403,16 @@ class _Run(NamedTuple):
             put_blocks(stream.released(), file, self.source, self.output)
             found = stream.result()
             report.extend(found.report)
-            already = already_hidden(report, options)
             summary.update(
                 baskets=found.n_transactions,
                 baskets_touched=found.n_transactions_touched,
-                rules_hidden=len(found.report) - already,
-                rules_below_already=already,
+                **_outcome(report, options, self.wishes.rules, found.n_transactions),
                 hiding_failure=found.hiding_failure,
                 dif=found.dif,
             )
             entry["records"] = found.n_transactions
-            verdict.update(_public(self._page(summary, report)))
+            decided(page := self._page(summary, report), self.accepted)
+            verdict.update(_public(page))
 
         verdict: dict[str, Any] = {}  # complete with the data
         self._write(write, entry, summary, verdict)
@@ -416,32 +444,31 @@ class _Run(NamedTuple):
         write_release(
             self.output,
             putting,
-            manifest,
+            replace(manifest, accepted_risk=self.accepted),
             sources=self.sources,
             sign_key=self.signer,
             force=self.force,
         )
 
 
-def already_hidden(report: Report, options: Hiding) -> int:
-    """Return how many rules nobody could mine before either; refuse if that is true of all.
+def already_hidden(report: Report, options: Hiding, rules: Sequence[Rule]) -> list[bool]:
+    """Return which rules were below their limits before; refuse if that is true of all.
 
     Then nothing would be hidden, and the thresholds are most likely not the miner's: 0.1 is a
     tenth of the baskets, a thousandth is 0.1%. A share of each rule's own baskets (disclosure) has
     nothing to do with mining.
     """
-    if options.disclosure is not None:
-        return 0
     below = [
-        line["support_before"] < line["support_limit"]
-        or (
-            (line["confidence_limit"] is not None)
-            and line["confidence_before"] < line["confidence_limit"]
+        options.disclosure is None
+        and rule.disclosure is None
+        and (
+            line["support_before"] < line["support_limit"]
+            or line["confidence_before"] < (line["confidence_limit"] or 0.0)
         )
-        for line in report
+        for line, rule in zip(report, rules)
     ]
     if not all(below):
-        return sum(below)
+        return below
     typed = options.min_support
     meant = ""
     if isinstance(typed, str | float) and not str(typed).strip().endswith("%"):
@@ -509,20 +536,38 @@ def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> A
     return shuffled(frame, rng.permutation(len(frame))) if shuffle else frame
 
 
-def _summary(hider: RuleHider, released: Transactions, already: int) -> dict[str, Any]:
+def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) -> dict[str, Any]:
     from tulle._commands._baskets import n_empty
 
     return {
         "baskets": hider.n_transactions_,
         "baskets_touched": hider.n_transactions_touched_,
         "baskets_empty": n_empty(released),
-        "rules_hidden": len(hider.report_) - already,
-        "rules_below_already": already,
+        **outcome,
         "hiding_failure": hider.hiding_failure_,
         "misses_cost": hider.misses_cost_,
         "misses_cost_avoidable": hider.misses_cost_avoidable_,
         "artifactual_patterns": hider.artifactual_,
         "dif": hider.dif_,
+    }
+
+
+def _outcome(
+    report: Report, options: Hiding, rules: Sequence[Rule], baskets: int
+) -> dict[str, int]:
+    """Return how many rules are hidden, and how many a miner still finds at the thresholds."""
+    from tulle.rules.hider import minable
+
+    found = [False] * len(report)
+    if options.min_support is not None:
+        least = support_count("hide", options.min_support, baskets)
+        sure = confidence_if_any("hide", options.min_confidence)
+        found = [minable(line, "after", least, sure) for line in report]
+    below = [one and not seen for one, seen in zip(already_hidden(report, options, rules), found)]
+    return {
+        "rules_hidden": len(report) - sum(found) - sum(below),
+        "rules_below_already": sum(below),
+        "rules_still_found": sum(found),
     }
 
 
@@ -566,12 +611,10 @@ def _public(page: Audit, reason: str = _BELOW, after: str = _ONE_FOR_ONE) -> dic
 
     Telling a reader that one works would tell them where to look.
     """
-    privacy = {
-        "level": "good",
-        "reason": reason,
-        "next": after,
-    }
-    return {**public_verdict(page), "privacy": privacy}
+    told = public_verdict(page)
+    if page.verdict["privacy"]["level"] == "bad":  # a risk that somebody accepted is no secret
+        return told
+    return {**told, "privacy": {"level": "good", "reason": reason, "next": after}}
 
 
 # what would count the baskets behind a hidden rule

@@ -52,7 +52,8 @@ def inspect(
     target = policy_path(source) if output is None else Path(output)
     keep = output is None and target.exists() and not force
     format_of(source)
-    check_files({"INPUT": source}, writes={} if keep else {"--output": target}, force=force)
+    writes = {} if keep else {"--output": target}
+    check_files({"INPUT": source}, writes=writes, folders=("INPUT",), force=force)
 
     from tulle.table.inference import guess_columns
     from tulle.table.uniqueness import singling_out

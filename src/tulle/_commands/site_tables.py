@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle._commands.sites import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     import polars as pl
 
     from tulle._attacks.result import AttackResult
-    from tulle._report.model import Section
+    from tulle._report.model import Given, Judgement, Section
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.releases import Manifest
@@ -294,9 +294,17 @@ def _report(
             "limits": [WARNING, *LIMITS, *([WHO] if _People(held).column else [])],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
-            "verdict": {"privacy": pseudonymised(_details(attacks))},
+            "verdict": {"privacy": pseudonymised(_details(attacks)), **_use(attacks, same)},
         }
     )
+
+
+def _use(attacks: list[AttackResult], same: dict[str, float]) -> Given:
+    """Say what to do where nobody has mined the codes yet."""
+    after = "Mine the codes and the table with the same program, and compare what it finds."
+    again = "Run this again with --report: it attacks the codes and mines them."
+    use = {**unmeasured()["use"], "next": after if attacks else again}
+    return {} if same else {"use": cast("Judgement", use)}
 
 
 def _details(attacks: list[AttackResult]) -> list[str]:

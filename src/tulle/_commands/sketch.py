@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,14 +32,14 @@ from tulle._random import as_generator
 from tulle._report.editions import K
 from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.keys import SecretKey
+from tulle.keys import SecretKey, SigningKey
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
     from tulle._attacks.result import AttackFigures, AttackResult
     from tulle._metrics.sketches import DotErrors
-    from tulle._report.model import Chart, Fact, Guarantee, Promise, Section, Table
+    from tulle._report.model import Chart, Fact, Gate, Guarantee, Promise, Section, Table
     from tulle.auditing.audit import Audit
     from tulle.releases import Manifest
     from tulle.sketch._records import Records
@@ -359,67 +359,147 @@ def sketch(
     options = resolve("sketch", Sketching(), policy, given)
     _refuse_unused(options, report)
 
-    from tulle.sketch.sketcher import Sketcher
-    from tulle.sketch.sketches import check_kind, write_sketches
+    from tulle.sketch.sketches import check_kind
 
     check_kind(output)
     key = SecretKey.generate() if old_key is None else SecretKey.load(old_key)
     given_ = options.values().items()
     parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
     beside, hidden = _beside(source, output, options)
-    tried: list[dict[str, Any]] = []
-    if options.target_risk is not None:
-        parameters["delta"], tried = _found_delta(source, options, parameters, seed)
-    sketcher = Sketcher(**parameters, key=key)
-    with options.naming():
-        sketcher.check_parameters()
-    sample = Sample(as_generator(seed), _RECORDS if report is not None else _QUICK_RECORDS)
-    lengths: list[npt.NDArray[np.int64]] = []
-    first: list[Sketches] = []
-    parts = _sketched(sketcher, _batches(source, options), lengths, sample, first)
-    verdict: dict[str, Any] = {}  # complete with the data
-    found: list[Audit] = []
+    run = _Run(
+        source, output, policy, options, key, new_key, beside, sources, signer, accepted, seed,
+        command, force, whole=report is not None,
+    )  # fmt: skip
+    deltas, tried = _found_deltas(source, options, parameters, seed)
+    for delta in deltas:
+        try:
+            done = run.written(parameters | {"delta": delta})
+            break
+        except Refused as refused:
+            if delta != deltas[-1]:
+                continue
+            save_beside(run.found[-1], report, "the release was refused", force)
+            raise _explained(refused, deltas, tried) from None
+    save_beside(run.found[-1], report, f"the release {output} was written", force)
+    summary = _summary(done.manifest, done.lengths)
+    notes = [*_notes(key_file, is_new), *_notes_of_kept(options, hidden)]
+    return Sketched(summary, components(done.lengths), notes, run.found[-1], tried)
 
-    def judged() -> Iterator[Sketches]:
-        """Yield nothing; when asked for, the sketches are all there, and can still be refused."""
-        every, promises = np.concatenate(lengths), first[0].provenance.get("verified", {})
-        made = audited(sketcher, sample, every, promises, options.audit, seed=seed, command=command)
-        made = made.extended(context=context_of(policy), accepted_risk=accepted)
-        found.append(made)
-        verdict.update(public_verdict(made))
-        decided(made, accepted)
-        yield from ()
 
-    try:
-        with options.naming(), _kept(key, new_key, output) as keep:
+def _explained(refused: Refused, deltas: list[Any], tried: list[dict[str, Any]]) -> Refused:
+    """Add to a refusal what the search for delta had found."""
+    if not tried:
+        return refused
+    from tulle._commands._sketch_search import told
+
+    shown = ", ".join(f"{delta:g}" for delta in deltas)
+    return Refused(
+        refused.verdict,
+        f"nothing was written. The finished sketches failed with delta {shown}, which had passed "
+        f"on a sample. {told(tried)} Give a --delta above {deltas[-1]:g}, or allow more risk",
+    )
+
+
+class _Written(NamedTuple):
+    manifest: Manifest
+    lengths: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What stays the same for every delta that is written or refused."""
+
+    source: FilePath
+    output: FilePath
+    policy: FilePath | None
+    options: Sketching
+    key: SecretKey
+    new_key: FilePath | None
+    beside: pl.DataFrame | None
+    sources: tuple[FilePath, ...]
+    signer: SigningKey | None
+    accepted: str
+    seed: int | None
+    command: str
+    force: bool
+    whole: bool  # whether a report is asked for
+    found: list[Audit] = field(default_factory=list)  # the audit of each release
+
+    def written(self, parameters: Mapping[str, Any]) -> _Written:
+        """Sketch, attack and write; raise before anything is there if the verdict is bad."""
+        from tulle.sketch.sketcher import Sketcher
+        from tulle.sketch.sketches import write_sketches
+
+        sketcher = Sketcher(**parameters, key=self.key)
+        with self.options.naming():
+            sketcher.check_parameters()
+        sample = Sample(as_generator(self.seed), _RECORDS if self.whole else _QUICK_RECORDS)
+        lengths: list[npt.NDArray[np.int64]] = []
+        first: list[Sketches] = []
+        batches = _batches(self.source, self.options)
+        parts = _sketched(sketcher, batches, lengths, sample, first)
+        verdict: dict[str, Any] = {}  # complete with the data
+
+        def judged() -> Iterator[Sketches]:
+            """Yield nothing; when asked for, all sketches are there, and can still be refused."""
+            self._judge(sketcher, sample, np.concatenate(lengths), first[0], verdict)
+            yield from ()
+
+        with self.options.naming(), _kept(self.key, self.new_key, self.output) as keep:
             manifest = write_sketches(
                 chain(parts, judged(), keep),
-                output,
-                source=source_entry(source, 0),
+                self.output,
+                source=source_entry(self.source, 0),
                 verdict=verdict,
-                accepted_risk=accepted,
-                beside=beside,
-                sources=sources,
-                sign_key=signer,
-                force=force,
+                accepted_risk=self.accepted,
+                beside=self.beside,
+                sources=self.sources,
+                sign_key=self.signer,
+                force=self.force,
             )
-    except Refused:  # whoever asked for a report needs it most where nothing is released
-        save_beside(found[0], report, "the release was refused", force)
-        raise
-    save_beside(found[0], report, f"the release {output} was written", force)
-    every = np.concatenate(lengths)
-    summary = _summary(manifest, every)
-    notes = [*_notes(key_file, is_new), *_notes_of_kept(options, hidden)]
-    return Sketched(summary, components(every), notes, found[0], tried)
+        return _Written(manifest, np.concatenate(lengths))
+
+    def _judge(
+        self,
+        sketcher: Sketcher,
+        sample: Sample,
+        lengths: npt.NDArray[np.int64],
+        first: Sketches,
+        verdict: dict[str, Any],
+    ) -> None:
+        """Audit the sketches, fill in the verdict of the manifest, and refuse a bad one."""
+        options, promises = self.options, first.provenance.get("verified", {})
+        made = audited(
+            sketcher, sample, lengths, promises, options.audit,
+            seed=self.seed, command=self.command,
+        )  # fmt: skip
+        gates = _target_gate(made, options.target_risk)
+        context = context_of(self.policy)
+        made = made.extended(context=context, accepted_risk=self.accepted, gates=gates)
+        self.found.append(made)
+        verdict.update(public_verdict(made))
+        decided(made, self.accepted)
 
 
-def _found_delta(
+def _target_gate(made: Audit, target: Any) -> list[Gate]:
+    """Return the gate that ``--target-risk`` is for the finished release."""
+    attacks = made.result.get("attacks", {})
+    if target is None or not attacks:
+        return []
+    risk = max(float(attack["risk"]) for attack in attacks.values())
+    limit = check_share("sketch", "target_risk", target)
+    return [{"name": "target_risk", "limit": limit, "value": risk, "holds": risk <= limit}]
+
+
+def _found_deltas(
     source: FilePath, options: Sketching, parameters: dict[str, Any], seed: int | None
-) -> tuple[float, list[dict[str, Any]]]:
-    """Return the smallest delta that meets the target, and all that were tried."""
-    from tulle._commands._sketch_search import find_delta
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the deltas to release with, the first that passes, and all that were tried."""
+    from tulle._commands._sketch_search import find_deltas
     from tulle.sketch._records import as_records
 
+    if options.target_risk is None:
+        return [options.delta], []
     with options.naming():
         target = check_share("sketch", "target_risk", options.target_risk)
     if options.model != "delta" or options.delta is not None:
@@ -429,7 +509,7 @@ def _found_delta(
         )
     records = as_records(os.fspath(source), options.text)
     assert records is not None
-    return find_delta(records, target, as_generator(seed), **parameters)
+    return find_deltas(records, target, as_generator(seed), **parameters)
 
 
 def _beside(

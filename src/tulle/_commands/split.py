@@ -42,7 +42,8 @@ def split_file(
     for file in (source, output, control):
         format_of(file)
     reads = {"INPUT": source, "--policy": policy}
-    check_files(reads, writes={"--output": output, "--control": control}, force=force)
+    writes = {"--output": output, "--control": control}
+    check_files(reads, writes=writes, folders=("INPUT",), force=force)
 
     from tulle.io.read import read_table
     from tulle.io.write import write_table

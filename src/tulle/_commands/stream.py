@@ -211,11 +211,7 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
             f"{counted(intake.surplus, 'record', 'have')} keys that the initial records do not "
             "have: these keys were ignored"
         )
-    notes += [
-        f"{counted(count, 'record', 'lack')} '{name}', which all initial records have: was it "
-        "renamed? The values count as missing"
-        for name, count in intake.lacking.items()
-    ]
+    notes += [intake.lacking_words(name) for name in intake.lacking]
     if intake.rejects.count:
         notes.append(f"Refused lines, with reasons: {intake.rejects.path}")
     return notes
@@ -383,6 +379,7 @@ class _Run:
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
         self.intake.surplus = extra["surplus_keys"]
         self.intake.lacking = extra.get("lacking_keys", {})
+        self.intake.lost = extra.get("lost_keys", {})
         self.intake.judged = (self.intake.read, self.intake.rejects.count)
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
@@ -505,6 +502,7 @@ class _Run:
             "read": self.intake.read,
             "surplus_keys": self.intake.surplus,
             "lacking_keys": self.intake.lacking,
+            "lost_keys": self.intake.lost,
             "snapshots": self.made,
             "shown": self.shown,
             "owes_snapshot": self.owes_snapshot,

@@ -93,7 +93,7 @@ def tune(
         if table_file is not None:
             format_of(table_file)
     reads = {"INPUT": source, "--policy": policy, "--sign-key": sign_key}
-    check_files(reads, release=output, report=report, force=force)
+    check_files(reads, release=output, report=report, folders=("INPUT",), force=force)
     options = resolve("tune", Tuning(), policy, given)
     if options.on_command_line("sizes") and options.strategy != "grid":
         raise ParameterError("--sizes is for --strategy grid: pass that as well")

@@ -63,8 +63,8 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "worst_case": "take larger groups; whoever needs a bound needs differential privacy",
     "rule_": "raise --margin, which takes the rules further below the thresholds",
     "removed_items": "hide fewer rules, or share rules instead of baskets (--share rules)",
-    "sketch": "ask for more protection (--model k-variance, a larger --delta or --k), and share "
-    "the key and known records with nobody",
+    "sketch": "look for a delta at which the attacks fail (--model delta --target-risk 5%), and "
+    "share the key and known records with nobody",
     "snapshots": "use --snapshots bounded, which shows newcomers in groups only",
 }
 HEADLINES: Mapping[Level, str] = {

@@ -323,12 +323,12 @@ def fit_coded(
     for forest, model, codes in zip(forests, models, cells):
         if model.name in asked:
             _check_demand(asked[model.name], forest, codes, model.size)
-    model = ShapeModel(
+    fitted = ShapeModel(
         k, len(cells[0]), names, models, forests, known, scores, coordinates, groups, labels,
         list(dependencies), least,
     )  # fmt: skip
-    model.verify()
-    return model
+    fitted.verify()
+    return fitted
 
 
 def _points(

@@ -96,7 +96,8 @@ class Fitness:
     groups: list[SubgroupDistance]
     lines: list[SubgroupLine]
     axes: tuple[str, str] | None  # of the lines
-    cells: Cells  # of what was measured: samples of large tables
+    tables: Aligned  # what was measured: samples of large tables
+    cells: Cells  # of these
     facts: dict[str, str]  # how it was measured
 
     @property
@@ -166,6 +167,7 @@ def fitness(
         sorted(groups, key=lambda group: group.by_chance - group.distance),
         sorted(lines, key=lambda one: one.agrees),
         axes,
+        tables,
         cells,
         facts,
     )

@@ -8,7 +8,6 @@ from tulle._metrics.subgroups import Subgroup
 from tulle._plurals import counted
 from tulle._report.model import Block, Section
 from tulle.auditing._fitness import Fitness
-from tulle.auditing._tables import Aligned
 
 _MOST_SHOWN = 20  # pairs, laws or subgroups
 _SAYS = {
@@ -18,7 +17,7 @@ _SAYS = {
 }
 
 
-def fitness_section(tables: Aligned, found: Fitness, behind: Mapping[str, int], k: int) -> Section:
+def fitness_section(found: Fitness, behind: Mapping[str, int], k: int) -> Section:
     """Columns, pairs, what every original keeps, and subgroups."""
     return {
         "id": "fitness",
@@ -29,7 +28,7 @@ def fitness_section(tables: Aligned, found: Fitness, behind: Mapping[str, int], 
             *_column_blocks(found, behind),
             _pair_block(found, behind),
             *_law_blocks(found),
-            *_group_blocks(tables, found, k),
+            *_group_blocks(found, k),
         ],
     }
 
@@ -129,7 +128,7 @@ def _law_blocks(found: Fitness) -> list[Block]:
     return [said, table] if rows else [said]
 
 
-def _group_blocks(tables: Aligned, found: Fitness, k: int) -> list[Block]:
+def _group_blocks(found: Fitness, k: int) -> list[Block]:
     shown = [g for g in found.groups if g.released >= k or not g.released][:_MOST_SHOWN]
     blocks: list[Block] = []
     if shown:
@@ -143,7 +142,7 @@ def _group_blocks(tables: Aligned, found: Fitness, k: int) -> list[Block]:
                 "mark is what chance moves between two samples of these sizes.",
                 "rows": [
                     {
-                        "label": group_label(tables, found, g.group),
+                        "label": group_label(found, g.group),
                         "value": g.distance,
                         "mark": g.by_chance,
                         "count": g.group.people,
@@ -166,7 +165,7 @@ def _group_blocks(tables: Aligned, found: Fitness, k: int) -> list[Block]:
                 "counts": ["people"],
                 "rows": [
                     [
-                        group_label(tables, found, one.group),
+                        group_label(found, one.group),
                         one.group.people,
                         one.original.slope,
                         None if one.release is None else one.release.slope,
@@ -179,12 +178,12 @@ def _group_blocks(tables: Aligned, found: Fitness, k: int) -> list[Block]:
     return blocks
 
 
-def group_label(tables: Aligned, found: Fitness, group: Subgroup) -> str:
+def group_label(found: Fitness, group: Subgroup) -> str:
     """Name a subgroup: its column and the value that all of it share."""
     name = found.cells.names[group.column]
     if group.cell == 0:
         return f"{name}: (missing)"
-    if name in tables.domains:
-        return f"{name}: {tables.domains[name][group.cell]}"
+    if name in found.tables.domains:
+        return f"{name}: {found.tables.domains[name][group.cell]}"
     rows = found.cells.original[:, group.column] == group.cell
-    return f"{name}: {tables.frames[0][name].filter(rows)[0]:g}"
+    return f"{name}: {found.tables.frames[0][name].filter(rows)[0]:g}"

@@ -373,7 +373,7 @@ def audited(
             "sections": []
             if quick
             else [
-                fitness_section(tables, fit, found.behind_each, k),
+                fitness_section(fit, found.behind_each, k),
                 *at_risk,
                 column_section(tables, distances, found.behind_each, k),
                 structure_section(tables, found, k),

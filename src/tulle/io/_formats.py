@@ -56,15 +56,41 @@ def format_of(source: Source) -> Format:
     """
     if is_sql(source):
         return Format.SQL
-    path = Path(split_sheet(source)[0].lower())
-    extension = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    found = _EXTENSIONS.get(extension)
-    if found is None or (path.suffix == ".gz" and found not in _COMPRESSIBLE):
+    parts = parts_of(source)
+    if parts:
+        return format_of(parts[0])
+    found = _by_extension(Path(split_sheet(source)[0]))
+    if found is None:
         raise DataError(
             f"{display_name(source)}: unknown table format. Use .csv, .csv.gz, .ndjson, "
             ".ndjson.gz, .parquet, .arrow or .xlsx, or give a URI such as sqlite:///file.db#table"
         )
     return found
+
+
+def parts_of(source: Source) -> list[Path]:
+    """Return the files of a table that is a folder of them, in their order; none of a file.
+
+    Hidden files, and those that begin with ``_`` as Spark's do, hold no records.
+    """
+    if is_sql(source) or not os.path.isdir(source):
+        return []
+    found = sorted(path for path in Path(source).iterdir() if not path.name.startswith((".", "_")))
+    kinds = {_by_extension(path) for path in found}
+    if len(kinds) > 1 or not kinds <= {Format.CSV, Format.NDJSON, Format.PARQUET, Format.ARROW}:
+        raise DataError(
+            f"{source} is a folder of other things than the parts of one table: leave nothing in "
+            "it but files of one format, .csv, .ndjson, .parquet or .arrow"
+        )
+    return found
+
+
+def _by_extension(path: Path) -> Format | None:
+    name = Path(path.name.lower())
+    if name.suffix != ".gz":
+        return _EXTENSIONS.get(name.suffix)
+    packed = _EXTENSIONS.get(Path(name.stem).suffix)
+    return packed if packed in _COMPRESSIBLE else None
 
 
 def is_sql(source: Source) -> bool:

@@ -373,10 +373,11 @@ def _is_too_large(value: Any, dtype: pl.DataType) -> bool:
 class NdjsonPlan:
     """What the first pass found."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, guess: JsonGuess | None = None) -> None:
+        """Judge a file; a ``guess`` knows the other parts of its table so far."""
         self.path = path
         self.stamp = stamp_of(path)
-        guess = JsonGuess(str(path))
+        guess = guess or JsonGuess(str(path))
         line = 1
         with readable_as(path, Format.NDJSON):
             for block in record_blocks(path, quoted=False):

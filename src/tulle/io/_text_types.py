@@ -9,7 +9,7 @@ that could be read either way.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,18 @@ class ColumnGuess:
         self.seen = False
         self.cleaned = False  # whether spaces or missing words had to be taken away
         self.fraction: str | None = None  # the form of all fractions of a second so far
+
+    @classmethod
+    def of_parts(cls, guesses: Sequence[ColumnGuess]) -> ColumnGuess:
+        """Return the types that all values of a column have had in every part of a table."""
+        known = [guess for guess in guesses if guess.has_values]
+        if not known:
+            return guesses[0]
+        joint = cls(c for c in known[0].candidates if all(c in g.candidates for g in known))
+        joint.seen, joint.cleaned = True, any(guess.cleaned for guess in guesses)
+        fractions = {guess.fraction for guess in known if guess.fraction is not None}
+        joint.fraction = fractions.pop() if len(fractions) == 1 else "%.f" if fractions else None
+        return joint
 
     def update(self, values: pl.Series) -> None:
         """Take the next values (text, null where a field is empty) into account."""

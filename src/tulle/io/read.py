@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -18,10 +19,11 @@ from tulle.io._formats import (
     display_name,
     existing_file,
     format_of,
+    parts_of,
     readable_as,
 )
 from tulle.io._headers import refuse_wide
-from tulle.io._json_lines import NdjsonPlan, ndjson_frames
+from tulle.io._json_lines import JsonGuess, NdjsonPlan, ndjson_frames
 from tulle.io._text_types import TEMPORAL, ColumnGuess, TextType
 from tulle.table._series import refuse_patterns
 
@@ -32,8 +34,9 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
     Parameters
     ----------
     source : path-like or str
-        A file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first two) or
-        a database URI (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``).
+        A file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first two), a
+        folder of such files (not Excel) that are the parts of one table, or a database URI
+        (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``).
     columns : sequence of str, optional
         The columns to read, in this order; all by default.
 
@@ -134,7 +137,7 @@ def _open(source: Source, *, hold: bool = False) -> OpenTable:
         return OpenTable(frame.schema, lambda names: iter([frame.select(names)]))
     parts = parts_of(source)
     if parts:
-        return _open_parts(parts, hold=hold)
+        return _open_parts(source, parts, hold=hold)
     path = existing_file(source)
     if kind is Format.CSV:
         csv = plan_csv(path, hold=hold)
@@ -149,18 +152,24 @@ def _open(source: Source, *, hold: bool = False) -> OpenTable:
     return OpenTable(schema, lambda names: _streamed(source, kind, lazy.select(names)))
 
 
-def parts_of(source: Source) -> list[Path]:
-    """Return the parts of a release that is a folder of files, in their order; none of a file."""
-    folder = Path(source)
-    return sorted(folder.glob("part-*")) if folder.is_dir() else []
-
-
-def _open_parts(parts: Sequence[Path], *, hold: bool) -> OpenTable:
-    """Open the parts of a release as one table; text may have other types in each of them."""
-    opened = [_open(part, hold=hold) for part in parts]
-    schema = pl.concat(
-        [pl.DataFrame(schema=one.schema) for one in opened], how="vertical_relaxed"
-    ).schema
+def _open_parts(source: Source, parts: Sequence[Path], *, hold: bool) -> OpenTable:
+    """Open the parts of a table as one."""
+    if format_of(source) is Format.CSV:
+        plans = [plan_csv(existing_file(part), hold=hold) for part in parts]
+        for name in set.intersection(*(set(plan.guesses) for plan in plans)):
+            guess = ColumnGuess.of_parts([plan.guesses[name] for plan in plans])
+            for plan in plans:
+                plan.guesses[name] = guess
+        opened = [OpenTable(plan.schema, partial(csv_frames, plan)) for plan in plans]
+    elif format_of(source) is Format.NDJSON:
+        known = JsonGuess(display_name(source))
+        lines = [NdjsonPlan(existing_file(part), known) for part in parts]
+        for one in lines:
+            one.types = known.types
+        opened = [OpenTable(one.schema, partial(ndjson_frames, one)) for one in lines]
+    else:
+        opened = [_open(part, hold=hold) for part in parts]
+    schema = _common_schema(source, [one.schema for one in opened])
 
     def frames(names: list[str]) -> Iterator[pl.DataFrame]:
         types = pl.Schema({name: schema[name] for name in names})
@@ -169,6 +178,23 @@ def _open_parts(parts: Sequence[Path], *, hold: bool) -> OpenTable:
                 yield frame.cast(types)
 
     return OpenTable(schema, frames)
+
+
+def _common_schema(source: Source, schemas: Sequence[pl.Schema]) -> pl.Schema:
+    """Return the names of the parts of a table, and the types that hold the values of each."""
+    found = {}
+    for name in dict.fromkeys(name for schema in schemas for name in schema):
+        lack = sum(name not in schema for schema in schemas)
+        types = [schema[name] for schema in schemas if schema.get(name, pl.Null()) != pl.Null()]
+        if lack or any(_differ(types[0], other) for other in types[1:]):
+            what = f"is not in {lack}" if lack else "has types that do not go together in the"
+            raise DataError(
+                f"{display_name(source)}: column '{name}' {what} of {len(schemas)} parts. Write "
+                "all parts with the same columns and types"
+            )
+        empty = [pl.DataFrame(schema={name: dtype}) for dtype in types or [pl.Null()]]
+        found[name] = pl.concat(empty, how="vertical_relaxed").schema[name]
+    return pl.Schema(found)
 
 
 def _streamed(source: Source, kind: Format, lazy: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -232,7 +258,7 @@ def read_like(
         for name in table.columns
         if name in model.columns and _differ(table.schema[name], model.schema[name])
     ]
-    if not odd or parts_of(source) or format_of(source) not in _WITHOUT_TYPES:
+    if not odd or format_of(source) not in _WITHOUT_TYPES:
         return table
     texts, forms = _texts(source, odd), _forms(origin)
     found = [_taken(texts[name], model.schema[name], forms.get(name)) for name in odd]
@@ -274,25 +300,30 @@ def _differ(a: pl.DataType, b: pl.DataType) -> bool:
 
 def _texts(source: Source, names: list[str]) -> pl.DataFrame:
     """Return columns as they are written."""
-    path = existing_file(source)
-    if format_of(source) is Format.CSV:
-        plan = plan_csv(path)
+    frames: list[pl.DataFrame] = []
+    parts: list[Source] = [*parts_of(source)]
+    for path in map(existing_file, parts or [source]):
+        if format_of(path) is Format.CSV:
+            plan = plan_csv(path)
+            for name in names:
+                plan.guesses[name] = ColumnGuess(())
+            frames += csv_frames(plan, names)
+            continue
+        lines = NdjsonPlan(path)
         for name in names:
-            plan.guesses[name] = ColumnGuess(())
-        return pl.concat(csv_frames(plan, names))
-    lines = NdjsonPlan(path)
-    for name in names:
-        lines.types[name] = None if lines.types[name] in TEMPORAL else lines.types[name]
-    return pl.concat(ndjson_frames(lines, names))
+            lines.types[name] = None if lines.types[name] in TEMPORAL else lines.types[name]
+        frames += ndjson_frames(lines, names)
+    return pl.concat(frames)
 
 
 def _forms(origin: Source) -> dict[str, TextType | None]:
-    """Return how the texts of the model were read."""
+    """Return how the texts of the model were read; those of a folder by its first part."""
     if format_of(origin) not in _WITHOUT_TYPES:
         return {}
+    path = existing_file(next(iter(parts_of(origin)), origin))
     if format_of(origin) is Format.NDJSON:
-        return NdjsonPlan(existing_file(origin)).types
-    return {name: guess.result for name, guess in plan_csv(existing_file(origin)).guesses.items()}
+        return NdjsonPlan(path).types
+    return {name: guess.result for name, guess in plan_csv(path).guesses.items()}
 
 
 def _taken(texts: pl.Series, dtype: pl.DataType, form: TextType | None) -> pl.Series | None:

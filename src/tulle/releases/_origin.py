@@ -70,7 +70,9 @@ def _owners_key() -> SecretKey | None:
 
 def _value(path: str | os.PathLike[str], key: SecretKey, salt: str) -> str:
     running = hmac.new(key.derive("source"), salt.encode(), "sha256")
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            running.update(block)
+    parts = sorted(Path(path).glob("part-*")) if Path(path).is_dir() else [Path(path)]
+    for part in parts:
+        with open(part, "rb") as file:
+            while block := file.read(1 << 20):
+                running.update(block)
     return running.hexdigest()

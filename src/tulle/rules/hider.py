@@ -106,8 +106,8 @@ def failure(report: Report, minimum: int, sure: Fraction) -> float:
     """Return the hiding failure: of the rules that could be mined before, the share that still
     can.
     """
-    before = sum(_minable(line, "before", minimum, sure) for line in report)
-    after = sum(_minable(line, "after", minimum, sure) for line in report)
+    before = sum(minable(line, "before", minimum, sure) for line in report)
+    after = sum(minable(line, "after", minimum, sure) for line in report)
     return after / before if before else 0.0
 
 
@@ -186,7 +186,8 @@ def _line(
     }
 
 
-def _minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> bool:
+def minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> bool:
+    """Return whether a rule of a report is found at thresholds, "before" or "after"."""
     count, antecedent = line[f"count_{when}"], line[f"antecedent_{when}"]
     return bool(count >= minimum and count * sure.denominator >= sure.numerator * antecedent)
 

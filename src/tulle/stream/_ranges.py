@@ -40,7 +40,7 @@ class Range(NamedTuple):
 
 
 def seen_ranges(encoder: TableEncoder) -> list[Range]:
-    """Return the range of each numeric column without public bounds, in column order."""
+    """Return the range of each numeric column whose range is learnt, in column order."""
     return [Range(codec.low, codec.high, codec.pair) for codec, _ in _unbounded(encoder)]
 
 
@@ -88,9 +88,9 @@ def confined(encoder: TableEncoder, ranges: list[Range]) -> TableEncoder:
 
 
 def _unbounded(encoder: TableEncoder) -> Iterator[tuple[NumberCodec, slice]]:
-    """Yield the numeric columns without public bounds, and their dimensions."""
+    """Yield the numeric columns whose range is learnt, and their dimensions."""
     for codec, place in zip(encoder._codecs, encoder.slices_.values()):
-        if isinstance(codec, NumberCodec) and codec.public is None:
+        if isinstance(codec, NumberCodec) and not codec.fixed:
             yield codec, place
 
 

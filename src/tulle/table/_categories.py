@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -159,8 +160,8 @@ class CategoryCodec:
         if not fresh.any():
             return nobody
         values = typed.filter(pl.Series(fresh))
-        waits = {value: self._waits(value) for value in values.unique().to_list()}
-        fresh[fresh] = [waits[value] for value in values.to_list()]
+        different = values.unique()
+        fresh[fresh] = _looked_up(values, different, map(self._waits, different.to_list()))
         return fresh
 
     def _waits(self, value: Any) -> bool:
@@ -307,17 +308,15 @@ class CategoryCodec:
         """Return where values go that are not in the domain: -1 for missing, or ``_UNKNOWN``."""
         parents = Hierarchy.of(self.hierarchy)
         places = {value: place for place, value in enumerate(self.domain.to_list())}
-        different, found = values.unique().to_list(), {}
-        rest = _UNKNOWN if self.rest is None else self.rest
-        nearest = dict(zip(different, [] if parents else nearest_codes([*places], different)))
-        for value in different:
-            if self._rejects(value):
-                found[value] = _UNKNOWN
-                continue
-            ups = [places.get(up) for up in parents.above(value)]
-            ups.append(nearest[value] if nearest.get(value, -1) >= 0 else None)
-            found[value] = next((place for place in ups if place is not None), rest)
-        return np.array([found[value] for value in values.to_list()], dtype=np.int64)
+        different = values.unique()
+        asked, rest = different.to_list(), _UNKNOWN if self.rest is None else self.rest
+        near = [-1] * len(asked) if parents else nearest_codes([*places], asked).tolist()
+        found = []
+        for value, nearest in zip(asked, near):
+            ups = [places[up] for up in parents.above(value) if up in places]
+            taken = next((place for place in [*ups, nearest] if place >= 0), rest)
+            found.append(_UNKNOWN if self._rejects(value) else taken)
+        return _looked_up(values, different, found)
 
     def _places(self, series: pl.Series) -> pl.Series:
         """Return the place of each value in the domain; null where it is not in it."""
@@ -442,6 +441,12 @@ def unlisted(series: pl.Series, column: Column) -> list[Problem]:
             "correct it, add it to 'categories', or set 'on_new' to 'wait' or 'other'",
         )
     ]
+
+
+def _looked_up(values: pl.Series, different: pl.Series, found: Iterable[int]) -> Ints:
+    """Return what was found for each value; by polars, to which one NaN equals another."""
+    answers = pl.Series([*found], dtype=pl.Int64)
+    return values.replace_strict(different, answers, return_dtype=pl.Int64).to_numpy()
 
 
 def _counted(series: pl.Series) -> tuple[pl.Series, Ints]:

@@ -85,6 +85,8 @@ def is_present(block: Floats) -> Flags:
 _ROUNDING = 1e-9
 _MISSING = (NULL, NAN, UNREAD)
 _HEAPS = 4  # of a column, at most: each is a dimension
+_SET = 10  # whole numbers that a column may consist of, each of them a state
+_STRAYS = 0.01  # of the people: they may hold other numbers all the same
 
 
 @dataclass
@@ -160,7 +162,7 @@ class NumberCodec:
             codec.decimals = decimals_of(present, inner)
         if crowd is not None:
             codec._fit_bounds(present, crowd, here)
-        if column.bounds is not None:
+        if column.bounds is not None and (codec.fixed or not len(present)):
             codec.low, codec.high = map(float, column.bounds)
             codec.pair = None
         codec._fit_scales(present, states)
@@ -174,7 +176,9 @@ class NumberCodec:
             return False
         crowd = crowd.among(here)
         weights = weigh_people(crowd.people, len(crowd.kept)) * crowd.kept
-        found = find_heaps(values[here], weights, crowd.enough(), _HEAPS)
+        enough = crowd.enough()
+        found = _whole_set(values[here], weights, enough)
+        found = found or find_heaps(values[here], weights, enough, _HEAPS)
         self.heaps = tuple(found)
         if found:
             self.writing = replace(writing, special=(*writing.special, *found))
@@ -196,9 +200,19 @@ class NumberCodec:
             inside = crowd.among(rows)
             if min(inside.hold(present == value) for value in self.pair) < crowd.enough():
                 self.pair = None
-        if self.pair is None:
+        if self.pair is None and len(present):
             since = self.origin / self.tick
-            self.low, self.high = safe_bounds(present, crowd, rows, origin=since)
+            low, high = self.public or (-np.inf, np.inf)
+            ends = safe_bounds(present, crowd, rows, origin=since)
+            self.low, self.high = (min(max(end, low), high) for end in ends)
+
+    @property
+    def fixed(self) -> bool:
+        """Return whether the range is that of public bounds.
+
+        Whole numbers stay where many people are: ages are bounded by 0 and 120, and are not there.
+        """
+        return self.public is not None and (self.least == 1 or self.kind is not Kind.INTEGER)
 
     @classmethod
     def unfit(cls, series: pl.Series, column: Column) -> list[Problem]:
@@ -310,8 +324,8 @@ class NumberCodec:
         inside = is_present(block)
         present = block[inside, 0]
         self.observed = len(present)
-        self.pair = only_two(present) if self.public is None else None
-        if self.public is None and len(present):
+        self.pair = None if self.fixed else only_two(present)
+        if not self.fixed and len(present):
             self.low, self.high = float(present.min()), float(present.max())
             self.tails = None
             if self.least > 1:
@@ -324,7 +338,7 @@ class NumberCodec:
         It grows to where at least ``least`` of them lie beyond it.
         """
         present = block[is_present(block), 0] if self.extra else block[:, 0]
-        if self.public is None and len(present):
+        if not self.fixed and len(present):
             low, high = float(present.min()), float(present.max())
             if self.least == 1 or not self.observed:
                 known = (self.low, self.high) if self.observed else (np.inf, -np.inf)
@@ -341,7 +355,7 @@ class NumberCodec:
     def reach(self, means: Floats) -> None:
         """Let the range reach the means of whole groups, which rest on enough people."""
         whole = means[means[:, 1:].sum(axis=1) < _ROUNDING, 0]
-        if self.public is not None or self.pair is not None or not len(whole):
+        if self.fixed or self.pair is not None or not len(whole):
             return
         places = self.decimals if self.kind is Kind.DECIMAL else 0
         unit = 1.0 if places is None else 10.0**places
@@ -583,7 +597,7 @@ class NumberCodec:
             offsets = (codec.origin - joined.origin for codec in observed)
             joined.tick = gcd(*(codec.tick for codec in observed), *offsets)
         joined.fill = _moved(observed[0].fill, observed[0], joined)
-        if self.public is None:
+        if not joined.fixed:
             joined.low = min(_moved(codec.low, codec, joined) for codec in observed)
             joined.high = max(_moved(codec.high, codec, joined) for codec in observed)
         pairs = {_moved_pair(codec, joined) for codec in observed}
@@ -638,6 +652,21 @@ def _coarsest(observed: list[NumberCodec]) -> int | None:
     """Return the decimals that hold the values of all parts."""
     decimals = [codec.decimals for codec in observed]
     return None if None in decimals else max(places for places in decimals if places is not None)
+
+
+def _whole_set(values: Floats, people: Floats, enough: float) -> list[float]:
+    """Return the numbers of a column of few whole ones, except the commonest; none of others.
+
+    Each is held by enough people. The commonest one stays a number, so that new ones have a place.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    held = np.bincount(place, weights=people, minlength=len(distinct))
+    common = held >= enough
+    few = 2 < common.sum() <= _SET and bool((distinct == np.rint(distinct)).all())
+    if not few or held[~common].sum() > _STRAYS * held.sum():
+        return []
+    common[held.argmax()] = False
+    return [float(number) for number in distinct[common]]
 
 
 def _moved(value: float, codec: NumberCodec, joined: NumberCodec) -> float:

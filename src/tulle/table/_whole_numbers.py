@@ -283,6 +283,8 @@ def _peaks(counts: Ints, rows: int) -> int:
 
     A peak is parted from the one before by a frequency far below both of them.
     """
+    if not len(counts):
+        return 0
     peaks, top, low = 1, float(counts[0]), float(counts[0])
     for count in counts[1:].tolist():
         if low < _DIP * min(top, count) and count - low > max(_BUMP * rows, 4 * np.sqrt(count)):

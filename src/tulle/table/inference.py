@@ -11,12 +11,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tulle._plurals import counted
 from tulle._threads import on_all_cores
+from tulle.table._frames import to_polars
 from tulle.table._look import FEW, Look, look_at
 from tulle.table._person import PersonColumn, find_person
 from tulle.table._whole_numbers import Nature, WholeNumbers, is_wandering, nature_of
@@ -87,12 +89,12 @@ class Guess:
         return _DECIDE if self.needs_decision else _ACTIONS[self.column.role]
 
 
-def infer_columns(frame: pl.DataFrame) -> list[Column]:
+def infer_columns(table: Any) -> list[Column]:
     """Infer the kind and role of every column of a table, each with its reason.
 
     Parameters
     ----------
-    frame : polars.DataFrame
+    table : DataFrame (pandas, polars), pyarrow Table, array or list of rows
         The table.
 
     Returns
@@ -109,7 +111,7 @@ def infer_columns(frame: pl.DataFrame) -> list[Column]:
     >>> [(c.name, str(c.kind), str(c.role)) for c in infer_columns(people)]
     [('email', 'text', 'identifier'), ('age', 'integer', 'quasi-identifier')]
     """
-    return [guess.column for guess in guess_columns(frame)]
+    return [guess.column for guess in guess_columns(to_polars(table))]
 
 
 def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:

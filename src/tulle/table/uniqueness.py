@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 from math import comb
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tulle._progress import bar
 from tulle._types import Ints
+from tulle.table._frames import to_polars
 
 _SETTLED = 0.2  # a combination that singles out this share is a finding: nothing is added to it
 
@@ -47,7 +49,7 @@ class SinglingOut:
 
 
 def singling_out(
-    frame: pl.DataFrame,
+    table: Any,
     names: Sequence[str] | None = None,
     *,
     largest: int = 3,
@@ -57,7 +59,7 @@ def singling_out(
 
     Parameters
     ----------
-    frame : polars.DataFrame
+    table : DataFrame (pandas, polars), pyarrow Table, array or list of rows
         The table.
     names : sequence of str, optional
         The columns that others may know; all by default.
@@ -81,6 +83,7 @@ def singling_out(
     >>> [(found.columns, found.unique) for found in singling_out(people).combinations]
     [(('sex', 'age'), 4)]
     """
+    frame = to_polars(table)
     chosen = list(frame.columns if names is None else names)
     coded = {name: _codes(frame[name]) for name in chosen}
     order = sorted(chosen, key=lambda name: -coded[name][1])

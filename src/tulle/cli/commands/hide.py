@@ -62,7 +62,9 @@ def command(context: Any, /, as_json: bool, preview: bool, source: str, **argume
     """Hide association rules in baskets.
 
     Mining the release with --min-support and --min-confidence does not find the rules of --rules;
-    this is verified on the release before it is written. The manifest does not name them. With
+    this is verified on the release before it is written. Where --disclosure, or what the file of
+    rules allows a rule, leaves it above them, nothing is written without --accept-risk.
+    The manifest does not name the rules. With
     --share rules the baskets stay: OUTPUT is a table of the rules that do not give the secret ones
     away.
     INPUT as for tulle mine.

@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle import Column, DataError, Kind, Policy, audit
+from tulle import Column, DataError, Kind, Policy, Role, audit
 from tulle._attacks.nearest import nearest
 from tulle.auditing import _fitness as fitness_module
 from tulle.auditing._fitness import celled
+from tulle.auditing._measures import _split
 from tulle.auditing._people import in_register, linkability, linkage_known
-from tulle.auditing._tables import align
+from tulle.auditing._tables import align, align_made
 
 
 def people(rows: int, seed: int) -> pl.DataFrame:
@@ -211,3 +212,13 @@ def test_a_table_that_is_measured_on_samples_is_attacked_whole(
     found = audit(tables[0], tables[0], tables[2], random_state=0, attempts=50).to_dict()
     assert found["metrics"]["disco"] > 0.9
     assert found["metrics"]["proximity_breach"] > 0.9
+
+
+def test_a_model_is_tested_on_other_people() -> None:
+    who = np.repeat(np.arange(40), 3)
+    table = pl.DataFrame({"person": who, "x": np.arange(120.0)})
+    columns = [Column("person", Kind.INTEGER, Role.PERSON), Column("x", Kind.DECIMAL)]
+    tables = align_made(table, table.drop("person"), None, columns)
+    train, test = _split(tables, np.random.default_rng(0))
+    assert len(np.unique(test[0].people)) == 12
+    assert not set(train[0].people.tolist()) & set(test[0].people.tolist())

@@ -118,6 +118,31 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
     )
 
 
+def align_made(
+    original: pl.DataFrame,
+    release: pl.DataFrame,
+    control: pl.DataFrame | None,
+    columns: Sequence[Column],
+) -> Aligned:
+    """Align a release that was made a moment ago with the tables of its maker.
+
+    Those have columns that the release does not: all are left aside but that of the person, without
+    whom attacks would count rows.
+    """
+    known = [
+        column
+        for column in columns
+        if column.name in release.columns
+        or (column.role is Role.PERSON and column.name in original.columns)
+    ]
+    names = {column.name for column in known}
+    people, strangers = (
+        None if table is None else table.select(n for n in table.columns if n in names)
+        for table in (original, control)
+    )
+    return align(people, release.select(n for n in release.columns if n in names), strangers, known)
+
+
 def _present(column: Floats) -> Floats:
     return column[np.isfinite(column)]
 
@@ -272,7 +297,12 @@ def _people(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role]) -> di
     if column is None or column not in tables["original"].columns:
         return {}
     found = [which for which in ("original", "control") if which in tables]
-    names = {w: person_names(tables[w][column]) for w in found if column in tables[w].columns}
+    if any(column not in tables[which].columns for which in found):
+        raise DataError(
+            f"the control has no column '{column}', which says whose records they are: its people "
+            "could not be counted. Keep it there; it is not released"
+        )
+    names = {which: person_names(tables[which][column]) for which in found}
     ranks = pl.concat(list(names.values())).rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
     ends = np.cumsum([len(part) for part in names.values()])[:-1]
     return dict(zip(names, np.split(ranks, ends)))

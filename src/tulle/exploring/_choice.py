@@ -51,8 +51,24 @@ def choose(points: Sequence[Point]) -> Choice:
         errors = [point.error for point in points if point.error]
         why = errors[0] if errors else "no release was measured"
         return Choice(None, "undecided", f"Nothing can be named: {why}.", "Change that first.")
+    passing = _passing(releases)
+    if passing:
+        _, best = min(passing, key=lambda e: (e[0], e[1].spec.k or 0, -(e[1].utility or 0.0)))
+        return Choice(best, best.level, _said(best, releases), _command(best))
+    return _none(releases)
+
+
+def passes(point: Point, points: Sequence[Point]) -> bool:
+    """Return whether a release passes among those of its round, the smallest k or not."""
+    releases = [p for p in points if p.spec.is_release and p.verdict is not None]
+    same = [p for p in releases if p.spec.round == point.spec.round]
+    return any(one.id == point.id for _, one in _passing(same))
+
+
+def _passing(releases: Sequence[Point]) -> list[tuple[int, Point]]:
+    """Return the releases that pass, each with its doubt."""
     doubts = {point.id: _doubt(point) for point in releases}
-    passing = [
+    return [
         (doubt, point)
         for point in releases
         for doubt in [doubts[point.id]]
@@ -62,10 +78,6 @@ def choose(points: Sequence[Point]) -> Choice:
             for p in _next(point, releases)
         )
     ]
-    if passing:
-        _, best = min(passing, key=lambda e: (e[0], e[1].spec.k or 0, -(e[1].utility or 0.0)))
-        return Choice(best, best.level, _said(best, releases), _command(best))
-    return _none(releases)
 
 
 def _next(point: Point, releases: Sequence[Point]) -> list[Point]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from tulle._plurals import counted
+from tulle._types import Ints
 from tulle.condense._diversity import demand_of
 from tulle.errors import PrivacyWarning
 from tulle.table._encoder import TableEncoder
+
+_FEW_LEAVES = 4  # with fewer, relations between columns are lost rather than coarse
 
 
 def warn_weaker(condenser: Any) -> None:
@@ -65,6 +70,22 @@ def table_notes(condenser: Any) -> list[str]:
     ]
     notes += [f"column '{name}' has no values" for name in encoder.empty_]
     return notes + column_notes(encoder, int(condenser.levels_.max()))
+
+
+def relation_notes(records: int, people: Ints | None, k: int, leaf: int) -> list[str]:
+    """Say where a table is so small beside k that columns hardly depend on each other in it."""
+    count = records if people is None else len(np.unique(people))
+    if count >= _FEW_LEAVES * leaf:
+        return []
+    if count < 2 * leaf:
+        kept = "no column of the release depends on another but by rules and groups"
+    else:
+        kept = f"a column of the release depends on others in at most {count // leaf} ways"
+    most = _FEW_LEAVES * leaf // k
+    return [
+        f"the table is small for k = {k:,}: {kept}. Relations need some {most} times as many "
+        "people as k"
+    ]
 
 
 def column_notes(encoder: TableEncoder, least: int) -> list[str]:

@@ -28,7 +28,7 @@ from tulle.condense._levels import (
     join_summaries,
     locate_levels,
 )
-from tulle.condense._notes import warn_weaker
+from tulle.condense._notes import relation_notes, warn_weaker
 from tulle.condense._people import locate_people
 from tulle.condense._shaped import (
     ShapedTable,
@@ -212,6 +212,9 @@ class ClassCondenser(BaseEstimator):
         self._encoder = encoder
         self.rules_ = summarise_rules(self._rule_plan)
         self._rule_notes = rule_notes(template.rules, self.rules_)
+        if self._shaped is not None:
+            leaf = self._shaped.model.leaf
+            self._rule_notes += relation_notes(table.height, people, least, leaf)
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
         """Draw new records and their labels, in random order.

@@ -32,7 +32,7 @@ from tulle.condense._levels import (
     locate_levels,
     summarise_levels,
 )
-from tulle.condense._notes import privacy_notes, table_notes, warn_weaker
+from tulle.condense._notes import privacy_notes, relation_notes, table_notes, warn_weaker
 from tulle.condense._people import check_people, count_people, locate_people, too_few_people
 from tulle.condense._shaped import (
     ShapedTable,
@@ -394,6 +394,7 @@ class Condenser(BaseEstimator):
                 demands=demands, exact=self.exact_totals,
             )  # fmt: skip
             self._shapes, self._rule_plan = [shaped], shaped.plan
+            self.notes_ += relation_notes(table.height, people, least, shaped.model.leaf)
         else:
             self._rule_plan = plan_checks(table, encoder, self.rules, least, self._rng, people)
         self.rules_ = summarise_rules(self._rule_plan)

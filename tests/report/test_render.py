@@ -278,6 +278,14 @@ def test_nothing_is_advised_that_the_table_cannot_do(people: Any, apart: Any, wo
     assert words in verdict(completed({"title": "t", **found}))["privacy"]["next"].lower()
 
 
+def test_nothing_found_in_what_is_of_no_use_is_nothing_decided() -> None:
+    quiet = {"attacks": {"linkage": attack(0.0, low=-0.01, high=0.01)}}
+    assert judged(**quiet, metrics={"propensity_auc": 0.6}) == "good"
+    both = verdict(completed({"title": "t", **quiet, "metrics": {"propensity_auc": 0.99}}))
+    assert both["privacy"]["level"] == "undecided"
+    assert both["use"]["reason"] in both["privacy"]["reason"]
+
+
 def test_many_attacks_need_a_larger_excess() -> None:
     lucky = attack(0.03, low=0.005)
     assert judged(attacks={"linkage": lucky}) == "caution"

@@ -10,7 +10,8 @@ closer look only. Without a control it is unknown whether an attack on a table d
 of the people in it or because columns are related for anyone: then only copies and links of many
 people are grave, and an inference never is. Fitness for use is judged in
 :mod:`tulle._report.fitness`. Where what helps the one would harm the other, both name the same
-step, which harms neither; and no step is named that this table cannot take.
+step, which harms neither; and no step is named that this table cannot take. A release that is of
+no use hides people as a cipher does: nothing found in it is nothing decided.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import math
 from collections.abc import Mapping
 from statistics import NormalDist
 
+from tulle._attacks.copies import BEYOND_CHANCE
 from tulle._attacks.result import AttackFigures
 from tulle._plurals import counted
 from tulle._report.fitness import SMALLER, fitness, lost_in
@@ -85,6 +87,12 @@ def verdict(result: Whole) -> Verdict:
     """Return the judgements on privacy and on use; what a family judged itself stands."""
     given = result["verdict"] or {}
     privacy, use = given.get("privacy") or _privacy(result), given.get("use") or fitness(result)
+    if not given and (privacy["level"], use["level"]) == ("good", "bad"):
+        reason = (
+            "no attack found anything, but the release is so unlike the data that attacks may have "
+            f"looked for the wrong thing. {use['reason']}"
+        )
+        privacy = _judged("undecided", reason, "make a release that is fit for use", [])
     for step, more, less in () if given else zip(_steps(result), _MORE, SMALLER):
         if more in privacy["next"].lower() and less in use["next"].lower():
             privacy, use = {**privacy, "next": step}, {**use, "next": step}
@@ -222,6 +230,9 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
     """
     if "grade" in attack:
         return attack["grade"]
+    copied = attack.get("details", {}).get(BEYOND_CHANCE)
+    if copied is not None:  # single people, whatever share of everybody they are
+        return "grave" if max(copied, attack["risk"]) >= GRAVE else "notable"
     spread = (attack["risk"] - attack["risk_low"]) / _Z
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
     limit = grave_from(name, attack)

@@ -221,8 +221,8 @@ def test_two_releases_of_the_same_people_are_told_together(asked: Asked, tmp_pat
     released(study, 1, 0.0)
     released(study, 2, 0.1)
     page = asked.ask("GET", f"/t/{study.id}/releases/2").text
-    assert "Both releases together" in page
-    assert "Both releases together" not in asked.ask("GET", f"/t/{study.id}/releases/1").text
+    assert "All releases together" in page
+    assert "All releases together" not in asked.ask("GET", f"/t/{study.id}/releases/1").text
     assert study.release(1).verdict["privacy"]["level"] == "good"
     assert study.release(2).verdict["privacy"]["level"] == "bad"  # though alone it is good
     history = asked.ask("GET", "/history").text

@@ -64,7 +64,7 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "of dimensions",
     "homogeneity": "demand different values of the sensitive column in every group (diversity, or "
     "closeness, in the policy)",
-    "earlier": "draw both releases with the default synthesis (shape), or withdraw the earlier one",
+    "earlier": "draw all releases with the default synthesis (shape), or withdraw the earlier ones",
     "worst_case": f"{LARGER}; whoever needs a bound needs differential privacy",
     "rule_": f"{_MORE[1]}, which takes the rules further below the thresholds",
     "removed_items": "hide fewer rules, or share rules instead of baskets (--share rules)",

@@ -48,7 +48,7 @@ class Aligned:
     original: Records
     release: Records
     control: Records | None
-    earlier: Records | None  # another release of much the same people
+    earlier: tuple[Records, ...]  # other releases of much the same people
     frames: tuple[pl.DataFrame, ...]  # of original, release and, if there is one, control
     view: MatrixView
     kinds: Mapping[str, Kind]  # in the order of the original's columns
@@ -63,7 +63,7 @@ class Aligned:
     @property
     def present(self) -> tuple[Records, ...]:
         """Return the tables that were given."""
-        tables = (self.original, self.release, self.control, self.earlier)
+        tables = (self.original, self.release, self.control, *self.earlier)
         return tuple(table for table in tables if table is not None)
 
     def numbers(self, place: int) -> Floats:
@@ -91,7 +91,9 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
     entries = entries_of(policy)
     roles = _roles(entries)
     tables = {"original": opened("original", original), "release": opened("release", release)}
-    others = {"control": control, "earlier release": earlier}
+    before = earlier if isinstance(earlier, tuple) else (earlier,)
+    kept = {"earlier release" + f" {n}" * (n > 1): table for n, table in enumerate(before, 1)}
+    others = {"control": control, **kept}
     tables |= {which: opened(which, table) for which, table in others.items() if table is not None}
     names = _shared_columns(tables, roles)
     tables = _read_values(tables, entries, names)
@@ -108,7 +110,7 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
         records["original"],
         records["release"],
         records.get("control"),
-        records.get("earlier release"),
+        tuple(records[which] for which in kept if which in records),
         frames[:3] if control is not None else frames[:2],
         MatrixView(frames[0]),
         kinds,

@@ -256,7 +256,8 @@ def audit(
     estimator
         Any scikit-learn estimator to train on release and original; gradient boosting by default.
     earlier
-        Another release of much the same people, made before: what both tell together.
+        Another release of much the same people, made before, or a tuple of several: what they tell
+        together.
     worst_case
         The condenser that made the release, or a function from a table and a seed to a release:
         40 releases (or ``attempts``, if fewer) of up to 400 records are made with an outlier, with

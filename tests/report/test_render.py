@@ -284,6 +284,7 @@ def test_nothing_found_in_what_is_of_no_use_is_nothing_decided() -> None:
     both = verdict(completed({"title": "t", **quiet, "metrics": {"propensity_auc": 0.99}}))
     assert both["privacy"]["level"] == "undecided"
     assert both["use"]["reason"] in both["privacy"]["reason"]
+    assert judged(**quiet, metrics={"misses_cost": 0.9}) == "good"  # of baskets, which are alike
 
 
 def test_many_attacks_need_a_larger_excess() -> None:

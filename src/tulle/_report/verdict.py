@@ -87,7 +87,8 @@ def verdict(result: Whole) -> Verdict:
     """Return the judgements on privacy and on use; what a family judged itself stands."""
     given = result["verdict"] or {}
     privacy, use = given.get("privacy") or _privacy(result), given.get("use") or fitness(result)
-    if not given and (privacy["level"], use["level"]) == ("good", "bad"):
+    likeness = not given and "propensity_auc" in result["metrics"]  # of tables
+    if likeness and (privacy["level"], use["level"]) == ("good", "bad"):
         reason = (
             "no attack found anything, but the release is so unlike the data that attacks may have "
             f"looked for the wrong thing. {use['reason']}"

@@ -13,7 +13,7 @@ from tulle.condense._diversity import demand_of
 from tulle.errors import PrivacyWarning
 from tulle.table._encoder import TableEncoder
 
-_FEW_LEAVES = 4  # with fewer, relations between columns are lost rather than coarse
+_FEW_LEAVES = 6  # with fewer, relations between columns are lost rather than coarse
 
 
 def warn_weaker(condenser: Any) -> None:

@@ -146,7 +146,8 @@ def _said(best: Point, releases: Sequence[Point]) -> str:
     if best.level != "good":
         said += f" With a reservation: {_judgement(best, 'privacy')['reason']}"
     use = _judgement(best, "use")
-    return said if use["level"] in ("good", "undecided") else f"{said} For use: {use['reason']}"
+    told = use["level"] in ("good", "undecided") or use["reason"] in said
+    return said if told else f"{said} For use: {use['reason']}"
 
 
 def _command(best: Point) -> str:

@@ -192,6 +192,9 @@ SLOW = [
     "test_what_the_original_does_not_have_can_be_released_all_the_same",
     "test_wide_streams_take_the_index_sooner",
     "test_worst_case_membership_of_the_default_is_far_from_certain",
+    "test_propensity_does_not_learn_people_by_heart",
+    "test_what_each_of_several_releases_tells_adds_up",
+    "test_a_table_that_is_small_beside_k_says_what_is_lost",
 ]
 
 GUARANTEES = [

@@ -221,8 +221,8 @@ def test_two_releases_of_the_same_people_are_told_together(asked: Asked, tmp_pat
     released(study, 1, 0.0)
     released(study, 2, 0.1)
     page = asked.ask("GET", f"/t/{study.id}/releases/2").text
-    assert "Both releases together" in page
-    assert "Both releases together" not in asked.ask("GET", f"/t/{study.id}/releases/1").text
+    assert "All releases together" in page
+    assert "All releases together" not in asked.ask("GET", f"/t/{study.id}/releases/1").text
     assert study.release(1).verdict["privacy"]["level"] == "good"
     assert study.release(2).verdict["privacy"]["level"] == "bad"  # though alone it is good
     history = asked.ask("GET", "/history").text
@@ -250,3 +250,52 @@ def test_two_points_are_pinned_and_a_third_replaces_the_first(tmp_path: Path) ->
     for point in ("a", "b", "c", "c", "d"):
         study.pin(point)
     assert study.pinned == ["b", "d"]
+
+
+def explored(study: Study, *levels: str) -> list[Point]:
+    """Points as the job of the app would have left them, of k = 5, 10, ..."""
+    attacks = {"linkage": {"risk": 0.09, "risk_high": 0.2, "control": 0.1}}
+    found = []
+    for place, level in enumerate(levels, 1):
+        judged = {"level": level, "reason": f"It is {level}.", "next": "Try.", "details": []}
+        use = {**judged, "level": "good", "next": "Use it."}
+        point = Point(
+            f"p{place}", Spec("whole", "shape", k=5 * place), 60, 60, risk=0.09, utility=0.5,
+            risk_low=0.0, risk_high=0.2, attack="linkage", attacks=attacks,
+            verdict={"privacy": judged, "use": use},
+        )  # fmt: skip
+        folder = study.explore_place / "points"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{point.id}.json").write_text(json.dumps(point.to_dict()))
+        found.append(point)
+    return found
+
+
+def test_a_release_that_does_not_pass_does_not_look_approved(asked: Asked, tmp_path: Path) -> None:
+    study = inspected(tmp_path, people())
+    people(30).write_csv(tmp_path / "others.csv")
+    study.answer(unit="row", control={"file": "others.csv"}, point="p2")
+    explored(study, "caution", "caution")
+    page = asked.ask("GET", f"/t/{study.id}/explore").text
+    assert "<h2>No k passes</h2>" in page
+    assert "The smallest k that passes" not in page
+    assert '<button id="choose" class="second">' in page
+    page = html.unescape(asked.ask("GET", f"/t/{study.id}/release").text)
+    assert "No k passes" in page
+    assert '<button id="make" class="second">' in page
+    assert '<span class="no">✕ no</span> The chosen release passes (privacy: caution)' in page
+
+
+def test_a_release_that_passes_is_offered(asked: Asked, tmp_path: Path) -> None:
+    study = inspected(tmp_path, people())
+    people(30).write_csv(tmp_path / "others.csv")
+    study.answer(unit="row", control={"file": "others.csv"}, point="p3")
+    explored(study, "bad", "good", "good")
+    assert "The smallest k that passes" in asked.ask("GET", f"/t/{study.id}/explore").text
+    page = html.unescape(asked.ask("GET", f"/t/{study.id}/release").text)
+    assert '<button id="make">Make the release</button>' in page
+    assert '<span class="yes">✓ yes</span> The chosen release passes (privacy: good)' in page
+    study.answer(point="p1")
+    page = html.unescape(asked.ask("GET", f"/t/{study.id}/release").text)
+    assert "This release does not pass" in page
+    assert "It is bad." in page

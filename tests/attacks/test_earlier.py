@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.broken_releases import of_one_secret, survey, with_exact_totals
 from tulle import Condenser, audit
-from tulle._attacks.earlier import earlier_totals
+from tulle._attacks.earlier import earlier_membership, earlier_totals
 from tulle._attacks.homogeneity import homogeneity
 from tulle.auditing._tables import align
 from tulle.errors import DataError
@@ -70,6 +70,24 @@ def test_both_releases_leave_one_answer() -> None:
     assert result.control < 0.65
 
 
+def test_what_each_of_several_releases_tells_adds_up() -> None:
+    rng = np.random.default_rng(3)
+    tables = [pl.DataFrame(rng.normal(size=(150, 3)), schema=["x", "y", "z"]) for _ in range(3)]
+    people, strangers, fresh = tables
+    halves = people[:75], people[75:]
+    rates = []
+    for earlier in (halves[:1], halves):
+        found = align(people, fresh, strangers, None, earlier)
+        assert len(found.earlier) == len(earlier)
+        told = earlier_membership(
+            found.original, found.release, found.earlier, found.control, np.random.default_rng(1)
+        )
+        rates.append(told.rate)
+    assert rates[1] > 0.95 > 0.85 > rates[0]
+    totals = earlier_totals(found.original, found.release, found.earlier, rng)
+    assert totals is None  # no column is counted by value
+
+
 @pytest.mark.slow
 def test_the_audit_says_what_two_releases_tell() -> None:
     rng = np.random.default_rng(1)
@@ -90,3 +108,5 @@ def test_an_earlier_release_has_the_columns_of_the_release() -> None:
     people = survey(np.random.default_rng(1), 50)
     with pytest.raises(DataError, match="earlier release"):
         audit(people, people, earlier=people.drop("q0"))
+    with pytest.raises(DataError, match="earlier release 2"):
+        audit(people, people, earlier=(people, people.drop("q0")))

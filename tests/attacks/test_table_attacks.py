@@ -9,14 +9,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import hypergeom
 
 from tulle._attacks import AttackResult
-from tulle._attacks.copies import closest_distances, exact_copies, near_copies
+from tulle._attacks.copies import (
+    _IMPROBABLE,
+    BEYOND_CHANCE,
+    _chance,
+    closest_distances,
+    exact_copies,
+    near_copies,
+)
 from tulle._attacks.inference import _answers, inference
 from tulle._attacks.linkage import linkage, linkage_one_to_one
 from tulle._attacks.membership import membership
 from tulle._attacks.records import Records
 from tulle._attacks.singling_out import singling_out
+from tulle._report.verdict import grade
 from tulle.errors import DataError
 
 Attack = Callable[[Records, Records, Records, np.random.Generator], AttackResult]
@@ -232,3 +241,28 @@ def test_strangers_who_are_alike_do_not_compete_for_a_record() -> None:
     strangers = Records.of_numbers(np.array([[15.0], [15.0], [30.0], [30.0]]))
     rng = np.random.default_rng(0)
     assert linkage_one_to_one(original, release, rng, control=strangers).control == 1
+
+
+@pytest.mark.parametrize("people, strangers, both", [(60, 30, 7), (40, 40, 25), (300, 20, 12)])
+def test_copies_by_chance_raise_few_alarms(people: int, strangers: int, both: int) -> None:
+    """Of all ways to be a member or not, at most one in a hundred is called improbable."""
+    law = hypergeom(people + strangers, people, both)
+    counts = range(max(0, both - strangers), min(people, both) + 1)
+    found = [_chance(n, people, both - n, strangers) for n in counts]
+    assert found == pytest.approx([law.sf(n - 1) for n in counts])
+    assert sum(law.pmf(n) for n, chance in zip(counts, found) if chance < _IMPROBABLE) <= 0.01
+
+
+def test_a_few_records_of_people_are_no_chance() -> None:
+    rng = np.random.default_rng(0)
+    drawn = (Records.of_numbers(rng.normal(size=(n, 3))) for n in (600, 300, 600))
+    members, control, others = drawn
+    harmless = exact_copies(members, others, rng, control=control)
+    assert not harmless.details
+    few = members.take(np.arange(15)).stacked(others)
+    leaky = exact_copies(members, few, rng, control=control)
+    assert leaky.details[BEYOND_CHANCE] == pytest.approx(15 / 615)
+    assert grade("exact_copies", leaky.to_dict(), 20) == "notable"
+    sample = exact_copies(members, members.take(np.arange(30)), rng, control=control)
+    assert sample.details[BEYOND_CHANCE] == 1
+    assert grade("exact_copies", sample.to_dict(), 20) == "grave"

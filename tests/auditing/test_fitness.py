@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle import Column, DataError, Kind, Policy, audit
+from tulle import Column, DataError, Kind, Policy, Role, audit
 from tulle._attacks.nearest import nearest
 from tulle.auditing import _fitness as fitness_module
 from tulle.auditing._fitness import celled
+from tulle.auditing._measures import _split
 from tulle.auditing._people import in_register, linkability, linkage_known
-from tulle.auditing._tables import align
+from tulle.auditing._tables import align, align_made
 
 
 def people(rows: int, seed: int) -> pl.DataFrame:
@@ -222,3 +223,13 @@ def test_subgroups_of_whole_numbers_are_named_where_samples_are_measured(
     fit = next(section for section in found["sections"] if section["id"] == "fitness")
     groups = next(b for b in fit["blocks"] if b.get("title", "").startswith("Subgroups"))
     assert {row["label"] for row in groups["rows"]} == {"floor: 0", "floor: 1", "floor: 2"}
+
+
+def test_a_model_is_tested_on_other_people() -> None:
+    who = np.repeat(np.arange(40), 3)
+    table = pl.DataFrame({"person": who, "x": np.arange(120.0)})
+    columns = [Column("person", Kind.INTEGER, Role.PERSON), Column("x", Kind.DECIMAL)]
+    tables = align_made(table, table.drop("person"), None, columns)
+    train, test = _split(tables, np.random.default_rng(0))
+    assert len(np.unique(test[0].people)) == 12
+    assert not set(train[0].people.tolist()) & set(test[0].people.tolist())

@@ -421,6 +421,23 @@ def test_the_fitted_state_holds_no_row_label_or_row_number():
     np.testing.assert_array_equal(pickle.loads(stored).sample(), condenser.sample())
 
 
+@pytest.mark.parametrize(
+    "k, words", [(10, ""), (20, "at most 3 ways"), (40, "no column of the release depends")]
+)
+def test_a_table_that_is_small_beside_k_says_what_is_lost(k: int, words: str) -> None:
+    """Leaves of 2 k people: 120 people make 6 of them, 3, or a single one."""
+    x = np.random.default_rng(0).normal(size=120)
+    table = pl.DataFrame({"x": x, "y": 2 * x + np.random.default_rng(1).normal(0, 0.3, 120)})
+    said = [n for n in Condenser(k, random_state=0).fit(table).notes_ if "small for k" in n]
+    assert bool(said) == bool(words)
+    assert all(words in note for note in said)
+    classes = np.arange(120) % 2
+    by_class = ClassCondenser(k=k, random_state=0).fit(table, classes)
+    assert [n for n in by_class.notes_ if "small for k" in n] == said
+    papers = Condenser(k, synthesis="uniform", random_state=0).fit(table)
+    assert not any("small for k" in note for note in papers.notes_)  # which has no leaves
+
+
 def test_notes_say_what_the_table_did():
     table = pd.DataFrame(
         {

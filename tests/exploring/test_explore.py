@@ -22,7 +22,7 @@ from tulle.exploring import Exploration
 from tulle.exploring import _points as points_module
 from tulle.exploring._choice import choose, scaled
 from tulle.exploring._folder import points_in
-from tulle.exploring._points import Point, Spec
+from tulle.exploring._points import People, Point, Spec
 from tulle.exploring._utility import utility
 
 
@@ -50,8 +50,8 @@ def test_the_points_of_a_frontier(found: Exploration) -> None:
     assert labels == [
         "the records themselves",
         "columns shuffled",
-        *("1 % of the records", "5 % of the records", "10 % of the records"),
-        "40 % of the records",
+        *("1 % of the people", "5 % of the people", "10 % of the people"),
+        "40 % of the people",
         *("k = 3, shape, class by class", "k = 25, shape, class by class"),
         *("k = 3, shape", "k = 25, shape"),
     ]
@@ -72,6 +72,21 @@ def test_the_points_of_a_frontier(found: Exploration) -> None:
     assert found.audit(25, "shape").to_dict()["title"] == "Release with k = 25, shape"
     with pytest.raises(ParameterError):
         found.audit(7)
+
+
+def test_samples_are_of_people_with_all_their_rows() -> None:
+    who = np.repeat(np.arange(100), 3)
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"patient": who, "age": rng.normal(50, 9, 300)})
+    columns = (Column("patient", Kind.INTEGER, Role.PERSON), Column("age", Kind.DECIMAL))
+    whole = People(table[:240], table[240:], columns)
+    assert whole.count == 80
+    some = whole.sample(30, 50, rng)
+    assert (some.count, some.control.height) == (30, 60)  # there are 20 others
+    assert set(some.members.group_by("patient").len()["len"]) == {3}
+    often = replace(whole, members=pl.concat([table[:240]] * 4))  # 12 rows each
+    assert often.sample(30, 50, rng).count == 12  # 5 rows each, of 30 people
+    assert set(table[whole.drawn(table, 7, rng)]["patient"].value_counts()["count"]) == {3}
 
 
 def test_a_point_shows_itself_in_a_few_lines(found: Exploration) -> None:
@@ -257,12 +272,13 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def _point(k: int | None, level: str, risk: float = 0.01, **more: Any) -> Point:
     attack = {"risk": risk, "risk_high": risk + more.pop("spread", 0.2), "control": 0.1}
     judged = {"level": level, "reason": f"It is {level}.", "next": "Do that.", "details": []}
+    use = {"level": more.pop("use", "good"), "reason": "Of use.", "next": "Use it.", "details": []}
     spec = more.pop("spec", Spec("whole", "shape", k=k))
     filled: dict[str, Any] = {
         "risk": risk,
         "utility": 0.8,
         "attacks": {"linkage": attack},
-        "verdict": {"privacy": judged, "use": judged},
+        "verdict": {"privacy": judged, "use": use},
         **more,
     }
     return Point(f"{spec.label}", spec, 100, 100, **filled)
@@ -294,7 +310,7 @@ def test_a_reservation_is_told_and_needs_room() -> None:
     assert choose([*points[:2], sure]).point is sure
     unclear = choose([_point(3, "undecided", 0.08), _point(10, "bad", 0.4)])
     assert (unclear.point, unclear.level) == (None, "undecided")
-    assert "holdout" in unclear.next
+    assert unclear.next == "Do that."  # the verdict says how many people it takes
 
 
 def test_a_lucky_k_is_not_named() -> None:
@@ -317,9 +333,29 @@ def test_none_passes_and_what_to_change() -> None:
     assert "k = 40" in choice.reason
     assert "40" in choice.next
     assert "Do that." in choice.next
+    useless = choose([_point(3, "bad", 0.5), _point(40, "bad", 0.3, use="bad")])
+    assert useless.next == "Do that."  # no larger k
     nothing = choose([Point("p", Spec("whole", "shape", k=3), 9, error="classes are too small")])
     assert nothing.point is None
     assert "classes are too small" in nothing.reason
+
+
+def test_the_choice_does_not_contradict_the_rows() -> None:
+    """Where no k passes, but the safest is rated caution, the whole is not rated bad."""
+    near = choose([_point(3, "bad", 0.5), _point(40, "caution", 0.09)])
+    assert (near.point, near.level) == (None, "caution")
+    assert "k = 40" in near.reason
+    lucky = choose([_point(10, "good"), _point(30, "caution", 0.3)])
+    assert (lucky.point, lucky.level) == (None, "caution")
+    assert "next larger k" in lucky.reason
+
+
+def test_a_named_k_that_is_of_no_use_says_so() -> None:
+    choice = choose([_point(3, "bad", 0.5), _point(40, "good", use="bad")])
+    assert choice.point is not None
+    assert "Of use." in choice.reason
+    assert "not fit for use" in choice.next
+    assert "--k 40" in choice.next
 
 
 @pytest.mark.slow

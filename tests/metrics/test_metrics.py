@@ -183,6 +183,24 @@ def test_propensity_tells_strangers_and_not_brothers() -> None:
     assert propensity(alike, alike, rng).auc == 0.5
 
 
+def test_propensity_does_not_learn_people_by_heart() -> None:
+    """Whoever has rows in two folds is recognised in one by those in the other."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(150), 4)
+    visits = rng.normal(size=(150, 3))[who] + rng.normal(0, 0.01, (600, 3))
+    fresh = rng.normal(size=(600, 3))
+    assert propensity(visits, fresh, np.random.default_rng(1)).auc > 0.7
+    by_person = propensity(visits, fresh, np.random.default_rng(1), people=who)
+    assert by_person.auc == pytest.approx(0.5, abs=0.06)
+    copied = propensity(visits, visits[::-1], np.random.default_rng(1), people=who)
+    assert copied.auc == pytest.approx(0.5, abs=0.01)
+    moved = propensity(visits, fresh + 1, np.random.default_rng(1), people=who)
+    assert moved.auc > 0.85
+    few = rng.integers(0, 2, (600, 2)).astype(float)  # everybody shares records with everybody
+    rare = np.where(rng.random((600, 2)) < 0.2, 1.0, 0.0)
+    assert propensity(few, rare, np.random.default_rng(1), people=who).auc > 0.65
+
+
 def test_groups_by_size_and_level() -> None:
     assert group_facts([4, 6])["undersized_groups"] == 0
     rows = group_rows([4, 4, 6], [3, 3, 5])

@@ -239,6 +239,54 @@ def test_the_verdict_follows_guarantee_gates_and_attacks(result: dict, level: st
     assert judged(**result) == level
 
 
+def test_privacy_and_use_advise_one_step() -> None:
+    """Larger groups for the one and smaller ones for the other would send people in circles."""
+    told = {"metrics": {"propensity_auc": 0.95}, "where": {"propensity_auc": "column 'birth'"}}
+    leaks = {"attacks": {"membership": attack(0.3, low=0.2)}}
+    both = verdict(completed({"title": "t", **told, **leaks}))
+    assert both["privacy"]["next"] == both["use"]["next"]
+    assert "column 'birth'" in both["use"]["next"]
+    read = {"attacks": {"inference:pay (insider)": attack(0.3, low=0.2)}}
+    inferred = verdict(completed({"title": "t", "metrics": {"accuracy_ratio": 0.5}, **read}))
+    assert "column 'pay'" in inferred["privacy"]["next"]
+    assert inferred["privacy"]["next"] == inferred["use"]["next"]
+    alone = verdict(completed({"title": "t", **leaks}))["privacy"]["next"]
+    assert alone.startswith("Take larger groups")
+    few = verdict(completed({"title": "t", **told, "smallest_group": 3}))
+    assert few["privacy"]["next"] == few["use"]["next"]
+
+
+def test_rules_are_not_taken_further_down_and_up() -> None:
+    found = {"metrics": {"misses_cost": 0.5}, "attacks": {"rule_recovery": attack(0.3, low=0.2)}}
+    both = verdict(completed({"title": "t", **found}))
+    assert both["privacy"]["next"] == both["use"]["next"]
+    assert "best" not in both["use"]["next"]
+
+
+@pytest.mark.parametrize(
+    "people, apart, words",
+    [
+        (1131, 280, "more than this table has"),
+        (9000, 100, "keep about"),
+        (9000, 3000, "--attempts"),
+        (None, None, "keep about"),
+    ],
+)
+def test_nothing_is_advised_that_the_table_cannot_do(people: Any, apart: Any, words: str) -> None:
+    close = attack(0.09, low=-0.2, high=0.2) | {"rate": 0.5, "control": 0.41}
+    found = {"attacks": {"linkage": close}, "people": people, "apart": apart}
+    assert words in verdict(completed({"title": "t", **found}))["privacy"]["next"].lower()
+
+
+def test_nothing_found_in_what_is_of_no_use_is_nothing_decided() -> None:
+    quiet = {"attacks": {"linkage": attack(0.0, low=-0.01, high=0.01)}}
+    assert judged(**quiet, metrics={"propensity_auc": 0.6}) == "good"
+    both = verdict(completed({"title": "t", **quiet, "metrics": {"propensity_auc": 0.99}}))
+    assert both["privacy"]["level"] == "undecided"
+    assert both["use"]["reason"] in both["privacy"]["reason"]
+    assert judged(**quiet, metrics={"misses_cost": 0.9}) == "good"  # of baskets, which are alike
+
+
 def test_many_attacks_need_a_larger_excess() -> None:
     lucky = attack(0.03, low=0.005)
     assert judged(attacks={"linkage": lucky}) == "caution"

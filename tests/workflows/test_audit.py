@@ -302,6 +302,8 @@ def test_an_earlier_release_is_a_gate_of_its_own(survey_files: Path) -> None:
     assert isinstance(result.exception, GateError)
     rows = {row["attack"]: row for row in json.loads(result.stdout)["attacks"]}
     assert rows["earlier_totals"]["rate"] == 1
+    twice = run(people, now, "--earlier", now, "--earlier", before, "--json", "--seed", "1")
+    assert "earlier_totals" in {row["attack"] for row in json.loads(twice.stdout)["attacks"]}
     missing = run(people, now, "--max-earlier", "5%")
     assert isinstance(missing.exception, ParameterError)
     assert "--earlier" in str(missing.exception)

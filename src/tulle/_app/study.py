@@ -126,7 +126,7 @@ class Release:
 
     @property
     def together(self) -> list[dict[str, Any]]:
-        """The attacks by somebody who has this release and the one before."""
+        """The attacks by somebody who has this release and those before."""
         found = self.job.result(2).get("attacks", [])
         return [row for row in found if str(row.get("attack", "")).startswith("earlier")]
 
@@ -419,8 +419,8 @@ class Study:
         report = ["--report", self.within(place / "report.html"), "--json"]
         verify = ["verify", self.within(place / file), "--json"]
         audit = ["audit", members, self.within(place / file), *common, "--seed", seed]
-        for earlier in [made for made in self.releases() if made.data.is_file()][-1:]:
-            audit += ["--earlier", self.within(earlier.data)]  # whoever has both can compare them
+        for earlier in [made for made in self.releases() if made.data.is_file()]:
+            audit += ["--earlier", self.within(earlier.data)]  # whoever has all can compare them
         audit += ["--public", "-o", self.within(place / "public.html"), "--json"]
         again = f"again{self._suffix}"
         replay = [*condense]

@@ -26,6 +26,7 @@ from tulle._charts import spec as chart
 from tulle._json import plain
 from tulle._report.words import BOUND, PRESETS, attack_label, metric_words
 from tulle.errors import ParameterError, PolicyError
+from tulle.exploring._choice import passes
 from tulle.exploring._page import frontier_rows
 from tulle.exploring._points import Point
 from tulle.exploring.explore import Exploration
@@ -361,21 +362,19 @@ def release(study: Study) -> dict[str, Any]:
         ("People were kept apart as the control", study.control is not None, "control"),
         ("A point of the frontier was chosen", point is not None, "explore"),
     ]
+    approved = found is not None and point is not None and passes(point, found.points)
     if point is not None and point.verdict is not None:
-        level = point.verdict["privacy"]["level"]
-        checks.append(
-            (f"The verdict on the chosen point is not bad ({level})", level != "bad", "explore")
-        )
-        if point.gates:
-            held = all(gate["holds"] for gate in point.gates)
-            checks.append(("The chosen point passes all gates", held, "explore"))
+        level, use = (point.verdict[about]["level"] for about in ("privacy", "use"))
+        checks.append((f"The chosen release passes (privacy: {level})", approved, "explore"))
+        checks.append((f"It is fit for use ({use})", use != "bad", "explore"))
     advice = [("The context is complete", not empty, "context")]
     return {
         "checks": checks,
         "advice": advice,
         "point": point,
         "ready": all(holds for _, holds, _ in checks[:3]),
-        "bad": point is not None and point.level == "bad",
+        "approved": approved,
+        "choice": found.choice if found else None,
         "earlier": study.releases(),
     }
 

@@ -8,6 +8,8 @@ independently: values that coincide by chance.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,8 @@ from tulle._attacks.result import AttackResult
 from tulle._types import Floats
 
 NEAR = 0.1  # of the way to the nearest other person
+BEYOND_CHANCE = "share of the release that is copied beyond chance"
+_IMPROBABLE = 0.01  # so a release of other people raises a false alarm at most once in a hundred
 EXACT_STORY = (
     "Anyone who reads the release. Right if a person's record appears in it unchanged, in every "
     "column."
@@ -37,16 +41,27 @@ def exact_copies(
     """Count the people of whom a record appears in the release unchanged, in every column.
 
     All records are tried, none is sampled. On tables of few categories this happens by chance:
-    the control says how often.
+    the control says how often. Thirty people among thousands are a small share, but no chance.
     """
+    copied, people = _count_in(original, release), original.n_people
+    outside, strangers, details = None, None, {}
+    if control is not None:
+        outside, strangers = _count_in(control, release), control.n_people
+        chance = _chance(copied, people, outside, strangers)
+        # where most copies are chance, the others are what any release of a dense table has
+        if chance < _IMPROBABLE and copied > 2 * people * outside / strangers:
+            own, others = (is_in(release, those).sum() for those in (original, control))
+            share = (own - others * people / strangers) / len(release)
+            details[BEYOND_CHANCE] = max(0.0, float(share))
     return AttackResult(
         "exact_copies",
-        original.n_people,
-        _count_in(original, release),
+        people,
+        copied,
         _count_in(original, release.scrambled(rng)),
-        None if control is None else _count_in(control, release),
-        None if control is None else control.n_people,
+        outside,
+        strangers,
         story=EXACT_STORY,
+        details=details,
     )
 
 
@@ -84,6 +99,23 @@ def closest_distances(
     """Compute the distance to the closest released record for each of some people."""
     people = records.take(records.sample(attempts, rng))
     return nearest(people, release).distances[:, 0]
+
+
+def _chance(copied: int, people: int, outside: int, strangers: int) -> float:
+    """Compute how probable so many copied people are, if it were all the same who is in the data.
+
+    Then those who are copied are any of both: Fisher's exact test. It is wrong about a release of
+    other people at most as often as it says.
+    """
+    both = copied + outside
+    every = _log_ways(people + strangers, both)
+    found = range(copied, min(people, both) + 1)
+    ways = (_log_ways(people, n) + _log_ways(strangers, both - n) - every for n in found)
+    return math.fsum(map(math.exp, ways))
+
+
+def _log_ways(count: int, some: int) -> float:
+    return math.lgamma(count + 1) - math.lgamma(some + 1) - math.lgamma(count - some + 1)
 
 
 def _count_near(people: Records, release: Records, apart: Floats) -> int:

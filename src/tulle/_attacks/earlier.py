@@ -1,16 +1,18 @@
-"""Two releases: what do they tell together that neither tells alone?
+"""Several releases: what do they tell together that none tells alone?
 
-The *archivist* kept an earlier release of much the same people. Totals first: where a release keeps
+The *archivist* kept earlier releases of much the same people. Totals first: where a release keeps
 the exact count of every category, the difference of two releases is the categories of those who
 came and went between them, however large the groups are. A column gives its newcomers away if its
 counts changed by no more than people came (or one was replaced): counts drawn at random change by
 far more. Guessing is how often that happens to counts drawn at random from the same shares. Then
-the attacks of a single release on both together: they are tried on twice as many rows.
+the attacks of a single release on all together: they are tried on so many more rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -26,18 +28,18 @@ _REPLACED = 2  # counts that one person changes who takes another's place
 
 
 def earlier_totals(
-    original: Records, release: Records, earlier: Records, rng: np.random.Generator
+    original: Records, release: Records, earlier: Sequence[Records], rng: np.random.Generator
 ) -> AttackResult | None:
     """Subtract the counts of each column's values; None if no column is counted by value."""
     columns = [
         counts
+        for before in earlier
         for name in original.columns
-        if (counts := _counts(name, original, release, earlier)) is not None
+        if (counts := _counts(name, original, release, before)) is not None
     ]
     if not columns:
         return None
-    sizes = len(release), len(earlier)
-    chance = float(np.mean([_by_chance(counts, sizes, rng) for counts in columns]))
+    chance = float(np.mean([_by_chance(counts, rng) for counts in columns]))
     right = sum(_gives_away(now, before) for now, before in columns)
     return AttackResult(
         "earlier_totals",
@@ -53,18 +55,19 @@ def earlier_totals(
 def earlier_membership(
     original: Records,
     release: Records,
-    earlier: Records,
+    earlier: Sequence[Records],
     control: Records,
     rng: np.random.Generator,
     *,
     attempts: int = 1000,
 ) -> AttackResult:
-    """Tell members from strangers by both releases at once."""
-    found = membership(original, release.stacked(earlier), control, rng, attempts=attempts)
+    """Tell members from strangers by all releases at once."""
+    every = reduce(Records.stacked, earlier, release)
+    found = membership(original, every, control, rng, attempts=attempts)
     return replace(
         found,
         name="earlier_membership",
-        story="The attack on membership with the rows of both releases.",
+        story="The attack on membership with the rows of all releases.",
         details={"area under the curve": found.details["membership_auc"]},
     )
 
@@ -72,7 +75,7 @@ def earlier_membership(
 def earlier_inference(
     original: Records,
     release: Records,
-    earlier: Records,
+    earlier: Sequence[Records],
     secret: str,
     rng: np.random.Generator,
     *,
@@ -80,21 +83,21 @@ def earlier_inference(
     control: Records | None = None,
     attempts: int = 1000,
 ) -> AttackResult:
-    """Read a secret off the nearest record of both releases."""
-    both = release.stacked(earlier)
-    found = inference(original, both, secret, rng, known=known, control=control, attempts=attempts)
+    """Read a secret off the nearest record of all releases."""
+    every = reduce(Records.stacked, earlier, release)
+    found = inference(original, every, secret, rng, known=known, control=control, attempts=attempts)
     return replace(
         found,
         name=f"earlier_inference:{secret}",
-        story=f"The inference of '{secret}' with the rows of both releases.",
+        story=f"The inference of '{secret}' with the rows of all releases.",
     )
 
 
 def _counts(
-    name: str, original: Records, release: Records, earlier: Records
+    name: str, original: Records, release: Records, before: Records
 ) -> tuple[Ints, Ints] | None:
     """Return how often each value of a column occurs in both releases; None if they are many."""
-    parts = [table.only([name]) for table in (original, release, earlier)]
+    parts = [table.only([name]) for table in (original, release, before)]
     if parts[0].numbers.shape[1] and len(np.unique(parts[0].numbers[:, 0])) > _VALUES:
         return None
     cells = [np.hstack([part.numbers, part.codes]) for part in parts[1:]]
@@ -102,9 +105,9 @@ def _counts(
     values = values.ravel()
     if not values.max():
         return None  # one value only: nothing can change
-    now, before = np.split(values, [len(release)])
     size = int(values.max()) + 1
-    return np.bincount(now, minlength=size), np.bincount(before, minlength=size)
+    now, then = (np.bincount(part, minlength=size) for part in np.split(values, [len(release)]))
+    return now, then
 
 
 def _gives_away(now: Ints, before: Ints) -> bool:
@@ -112,11 +115,9 @@ def _gives_away(now: Ints, before: Ints) -> bool:
     return bool(np.abs(now - before).sum() <= came + _REPLACED)
 
 
-def _by_chance(
-    counts: tuple[Ints, Ints], sizes: tuple[int, int], rng: np.random.Generator
-) -> float:
+def _by_chance(counts: tuple[Ints, Ints], rng: np.random.Generator) -> float:
     """Return how often random counts of the same shares would look as if they gave people away."""
     both = counts[0] + counts[1]
     shares: Floats = both / both.sum()
-    drawn = [rng.multinomial(size, shares, _DRAWS) for size in sizes]
+    drawn = [rng.multinomial(part.sum(), shares, _DRAWS) for part in counts]
     return float(np.mean([_gives_away(now, before) for now, before in zip(*drawn)]))

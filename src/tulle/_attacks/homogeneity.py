@@ -9,7 +9,8 @@ release of the same people, the neighbour keeps the answers that both give.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +31,16 @@ def homogeneity(
     *,
     known: Iterable[str] | None = None,
     control: Records | None = None,
-    earlier: Records | None = None,
+    earlier: Sequence[Records] = (),
     attempts: int = 1000,
 ) -> AttackResult:
     """Read ``secret`` where the nearest released records all say the same.
 
-    With ``earlier``, where a single answer occurs near the person in both releases.
+    With ``earlier`` releases, where a single answer occurs near the person in all of them.
     """
     columns = tuple(name for name in known or original.columns if name != secret)
     people = original.take(original.sample(attempts, rng))
-    releases = [release] if earlier is None else [release, earlier]
+    releases = [release, *earlier]
     sure, right = _believed(people, releases, columns, secret)
     guess = best_guess(people.only([secret]), release.only([secret]))
     strange = None
@@ -48,12 +49,12 @@ def homogeneity(
         strange = _believed(outside, releases, columns, secret)[1]
     told = (
         f"the {NEIGHBOURS} nearest released records: if they all say the same of '{secret}'"
-        if earlier is None
-        else f"the {NEIGHBOURS} nearest records of both releases: if only one answer for "
-        f"'{secret}' occurs in both"
+        if not earlier
+        else f"the {NEIGHBOURS} nearest records of each release: if only one answer for "
+        f"'{secret}' occurs in all"
     )
     return AttackResult(
-        f"{'homogeneity' if earlier is None else 'earlier_intersection'}:{secret}",
+        f"{'earlier_intersection' if earlier else 'homogeneity'}:{secret}",
         len(people),
         int(right.sum()),
         int((guess & sure).sum()),
@@ -91,10 +92,10 @@ def _sure_of_codes(
         sure = (shown[0] == shown[0][:, :1]).all(axis=1)
         return np.asarray(sure), np.asarray(sure & (shown[0][:, 0] == own))
     sure, right = np.zeros(len(own), dtype=bool), np.zeros(len(own), dtype=bool)
-    for person, (now, before) in enumerate(zip(*shown)):
-        both = np.intersect1d(now, before)
-        sure[person] = len(both) == 1
-        right[person] = sure[person] and both[0] == own[person]
+    for person, answers in enumerate(zip(*shown)):
+        common = reduce(np.intersect1d, answers)
+        sure[person] = len(common) == 1
+        right[person] = sure[person] and common[0] == own[person]
     return sure, right
 
 

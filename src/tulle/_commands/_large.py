@@ -378,14 +378,13 @@ def _measured(
     command: str,
 ) -> Audit:
     """Return what can be said of the release from a sample of the table and of its parts."""
-    from tulle.auditing._tables import align
+    from tulle.auditing._tables import align_made
     from tulle.auditing.audit import unaudited
 
     release = parts.sample()
     every = max(1, math.ceil(release.height * outcome.plan.dimensions / _MEASURED))
     release, sample = release.gather_every(every), table.sample.gather_every(every)
-    policy = [column for column in table.columns if column.name in release.columns]
-    tables = align(sample.select(release.columns), release, None, policy)
+    tables = align_made(sample, release, None, table.columns)
     k = max(int(outcome.groups.levels.min()), 2)
     return unaudited(tables, k=k, title="Condensed table").extended(
         untried=_UNTRIED,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ def audit_files(
     release: FilePath,
     *,
     control: FilePath | None = None,
-    earlier: FilePath | None = None,
+    earlier: Sequence[FilePath] = (),
     known: FilePath | None = None,
     policy: FilePath | None = None,
     report: FilePath | None = None,
@@ -77,7 +77,7 @@ def audit_files(
     for file in (original, release):
         format_of(file)
     # an original may be audited against itself
-    files = (original, release, control, earlier, known)
+    files = (original, release, control, *earlier, known)
     tables = {os.path.realpath(path): path for path in files if path is not None}
     reads = tables | {"--policy": policy}
     check_files(reads, report=report, folders=tuple(tables), force=force)
@@ -90,10 +90,10 @@ def audit_files(
 
     with options.naming():
         check_limits(
-            limits, control=control is not None, earlier=earlier is not None, worst_case=worst_case
+            limits, control=control is not None, earlier=bool(earlier), worst_case=worst_case
         )
     if _are_large(original, release, options):
-        asked = {"--earlier": earlier, "--known": known, "--worst-case": worst_case or None}
+        asked = {"--earlier": earlier or None, "--known": known, "--worst-case": worst_case or None}
         asked |= {options.word(name): limits[name] for name in _GATES_OF_WHOLE}
         found = _audit_large(original, release, control, policy, options, asked)
     else:
@@ -139,7 +139,7 @@ def _audit_whole(
     options: Auditing,
     *,
     control: FilePath | None,
-    earlier: FilePath | None,
+    earlier: Sequence[FilePath],
     known: FilePath | None,
     policy: FilePath | None,
     worst_case: bool,
@@ -151,8 +151,8 @@ def _audit_whole(
     from tulle.table.inference import is_opaque
 
     further: dict[str, Any] = {}
-    named = {"control": control, "earlier": earlier}
-    compared = [original, release, *(file for file in named.values() if file is not None)]
+    outside = () if control is None else (control,)
+    compared = [original, release, *outside, *earlier]
     table = read_table(original)
     others = [read_like(file, table, original) for file in compared[1:]]
     columns = _known_columns(table, others[0], release, policy)
@@ -160,7 +160,8 @@ def _audit_whole(
         further["worst_case"] = _maker(release, columns)
     words = words_of(columns.values())
     table, released, *rest = codes_as_text([table, *others], compared, words)
-    further |= dict(zip((name for name, file in named.items() if file is not None), rest))
+    further |= {"control": rest.pop(0)} if outside else {}
+    further |= {"earlier": tuple(rest)} if earlier else {}
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
     with options.naming():

@@ -112,9 +112,7 @@ def baseline(
     original, strangers = divided(original, apart)
     with options.naming():
         release, counts = _released(original, known, options)
-    tables = compared(
-        original.select(release.columns), release, source, control, strangers, columns
-    )
+    tables = compared(original, release, source, control, strangers, columns)
     quick = report is None
     found = audited(tables, options.seed, k=options.k, title="Baseline", quick=quick).extended(
         limits=list(LIMITS[options.method]),

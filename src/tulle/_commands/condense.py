@@ -150,9 +150,7 @@ def condense(
         condenser, release = make_release(original, known, rules, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
-    tables = compared(
-        original.select(release.columns), release, source, control, strangers, columns
-    )
+    tables = compared(original, release, source, control, strangers, columns)
     whole = report is not None
     found = _audited(condenser, tables, release, columns, options, command, whole=whole)
     found = found.extended(context=context_of(policy), accepted_risk=accepted)
@@ -379,18 +377,17 @@ def compared(
     columns: list[Column],
 ) -> Aligned:
     """Return original, release and, if there is one, control as a summary and an audit see them."""
-    from tulle.auditing._tables import align
+    from tulle.auditing._tables import align_made
     from tulle.io.read import codes_as_text, read_like
 
-    policy = [column for column in columns if column.name in release.columns]
     if control is None:
-        strangers = None if apart is None else apart.select(release.columns)
-        return align(original, release, strangers, policy)
-    strangers = read_like(control, original, source, release.columns)
+        return align_made(original, release, apart, columns)
+    person = [column.name for column in columns if column.role is Role.PERSON]
+    strangers = read_like(control, original, source, [*release.columns, *person])
     original, release, strangers = codes_as_text(
         [original, release, strangers], (source, control), words_of(columns)
     )
-    return align(original, release, strangers, policy)
+    return align_made(original, release, strangers, columns)
 
 
 def _audited(

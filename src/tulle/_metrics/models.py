@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._threads import models_on_one
-from tulle._types import Floats
+from tulle._types import Floats, Ints
 
 # Train on the release and, separately, on the original; test both on the same originals that were
 # kept apart.
@@ -78,12 +78,17 @@ _MOST_CELLS = 4_000_000  # of shuffled copies that are held at once
 
 
 def propensity(
-    original: Floats, released: Floats, rng: np.random.Generator, *, most: int = 4000
+    original: Floats,
+    released: Floats,
+    rng: np.random.Generator,
+    *,
+    most: int = 4000,
+    people: Ints | None = None,
 ) -> Propensity:
     """Tell released from other records by gradient boosting, scored on folds it did not see.
 
     At most ``most`` records of each are used: the measure is about the two distributions, not
-    about single records.
+    about single records. ``people`` are those of the originals, where they have several records.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -91,12 +96,10 @@ def propensity(
     width = original.shape[1]
     if count < 2:
         return Propensity(0.5, 0.0, np.zeros(width))  # nothing to learn from
-    parts = [m[rng.choice(len(m), count, replace=False)] for m in (original, released)]
-    columns, truth = np.vstack(parts), np.repeat([0, 1], count)
+    rows = [rng.choice(len(m), count, replace=False) for m in (original, released)]
+    columns, truth = np.vstack([original[rows[0]], released[rows[1]]]), np.repeat([0, 1], count)
     scores, losses = np.full(2 * count, 0.5), np.zeros(width)
-    # equal records go into the same fold: else a copy in another fold would mislead the model
-    _, same = np.unique(columns, axis=0, return_inverse=True)
-    fold = (rng.permutation(2 * count) % _FOLDS)[same.ravel()]
+    fold = _folds(columns, None if people is None else people[rows[0]], rng)
     for held in range(_FOLDS):
         test, seed = fold == held, int(rng.integers(2**31))
         if len(np.unique(truth[~test])) < 2 or not test.any():
@@ -109,6 +112,33 @@ def propensity(
                 losses = _losses(model, columns[test], truth[test], rng)
     pmse = float(((scores - 0.5) ** 2).mean())
     return Propensity(float(roc_auc_score(truth, scores)), pmse, losses)
+
+
+def _folds(columns: Floats, people: Ints | None, rng: np.random.Generator) -> Ints:
+    """Return the fold of each record, of which the first half are the originals.
+
+    Equal records go into the same fold: else a copy in another fold would mislead the model. A
+    person's records do, too: else the model would know people by their other records. A released
+    record then goes with one of the originals that it equals.
+    """
+    _, same = np.unique(columns, axis=0, return_inverse=True)
+    same = same.ravel()
+    fold = rng.permutation(len(columns)) % _FOLDS
+    if people is None:
+        return fold[same]
+    _, who = np.unique(people, return_inverse=True)
+    each = np.bincount(who)
+    order = rng.permutation(len(each))
+    # as many records in each: where one has more originals, the model of the others expects fewer
+    of_person = np.empty(len(each), np.int64)
+    of_person[order] = (each[order].cumsum() - 1) * _FOLDS // len(who)
+    mine, theirs = np.split(same, [len(who)])
+    known = np.argsort(mine, kind="stable")
+    first, last = (np.searchsorted(mine[known], theirs, side) for side in ("left", "right"))
+    place = first + (rng.random(len(theirs)) * (last - first)).astype(np.int64)
+    twin = np.take(known, place, mode="clip")
+    released = np.where(last > first, of_person[who][twin], fold[theirs])
+    return np.concatenate([of_person[who], released])
 
 
 def _losses(

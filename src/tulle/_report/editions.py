@@ -99,7 +99,9 @@ def _public(whole: Whole, k: int) -> Edition:
         "privacy": _quoting(judged["privacy"], quoted["privacy"], HEADLINES, "privacy" in given),
         "use": _quoting(judged["use"], quoted["use"], USE, "use" in given),
     }
-    return {**shown, "k": k, "edition": "public", "verdict": final}
+    # whom attacks could be tried on decides what the verdict advises, and is nobody's business
+    unsaid: Whole = {**shown, "people": None, "apart": None}
+    return {**unsaid, "k": k, "edition": "public", "verdict": final}
 
 
 def _quoting(

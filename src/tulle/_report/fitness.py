@@ -16,7 +16,8 @@ from tulle._plurals import counted
 from tulle._report.model import Judgement, Level, Whole
 from tulle._report.words import number
 
-_SMALLER_GROUPS = "take a smaller k if the privacy verdict allows it (tulle explore shows both)"
+SMALLER = ("take a smaller k", "a smaller --margin")  # the words of advice that costs privacy
+_SMALLER_GROUPS = f"{SMALLER[0]} if the privacy verdict allows it (tulle explore shows both)"
 _LOOK = "look at this column in the report; declare it a category, or give it bounds in the policy"
 
 
@@ -137,7 +138,7 @@ LIMITS = (
         0.10,
         0.40,
         "{value} of the rules that should stay were lost",
-        "hide fewer rules, or try --method best with a smaller --margin",
+        f"hide fewer rules, or try {SMALLER[1]}",
         "share",
     ),
     Limit(
@@ -198,18 +199,11 @@ def graded(measure: str, value: float, compared: int | None) -> tuple[Level, str
 
 def fitness(result: Whole) -> Judgement:
     """Return the judgement on fitness for use."""
-    judged = [
-        (level, limit, value)
-        for limit in LIMITS
-        for value in [result["metrics"].get(limit.measure)]
-        if value is not None and math.isfinite(value)
-        for level in [_level(limit, value, result["compared"])]
-    ]
+    judged = _measured(result)
     if not judged:
         reason = f"{HEADLINES['undecided']}: nothing was measured that says what is left to mine."
         after = "Measure it: tulle audit ORIGINAL RELEASE."
         return {"level": "undecided", "reason": reason, "next": after, "details": []}
-    judged.sort(key=lambda row: _RANKS[row[0]])
     level, worst, _ = judged[0]
     poor = [_told(row[1], row[2], result["where"]) for row in judged if row[0] != "good"]
     if level == "good":
@@ -220,6 +214,25 @@ def fitness(result: Whole) -> Judgement:
         after = f"{worst.after[:1].upper()}{worst.after[1:]}."
     details = [f"{text[:1].upper()}{text[1:]}." for text in poor]
     return {"level": level, "reason": reason, "next": after, "details": details}
+
+
+def lost_in(result: Whole) -> str | None:
+    """Return the column or pair in which use is poor, where smaller groups would mend it."""
+    poor = [limit for level, limit, _ in _measured(result) if level != "good"]
+    named = [x.measure for x in poor if x.after is _SMALLER_GROUPS and x.measure in result["where"]]
+    return result["where"][named[0]] if named else None
+
+
+def _measured(result: Whole) -> list[tuple[Level, Limit, float]]:
+    """Return the measures that have limits, the worst first."""
+    judged = [
+        (level, limit, value)
+        for limit in LIMITS
+        for value in [result["metrics"].get(limit.measure)]
+        if value is not None and math.isfinite(value)
+        for level in [_level(limit, value, result["compared"])]
+    ]
+    return sorted(judged, key=lambda row: _RANKS[row[0]])
 
 
 def _level(limit: Limit, value: float, compared: int | None) -> Level:

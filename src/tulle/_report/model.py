@@ -177,8 +177,10 @@ class Parts(TypedDict, total=False):
     summary: str
     guarantee: Guarantee | None
     k: int | None  # the least number of records behind a public aggregate
-    records: int | None  # how many there are; fewer than k: no public edition
+    records: int | None  # how many there are (or people); fewer than k: no public edition
     compared: int | None  # records of the smaller of original and release, which metrics compare
+    people: int | None  # whom attacks could be tried on: in the data,
+    apart: int | None  # ... and in the control
     metrics: dict[str, float]
     behind: dict[str, int]  # records behind a metric, if not all
     attacks: dict[str, AttackFigures]
@@ -214,6 +216,8 @@ class _Present(TypedDict):
     guarantee: Guarantee | None
     records: int | None
     compared: int | None
+    people: int | None
+    apart: int | None
     metrics: dict[str, float]
     behind: dict[str, int]
     attacks: dict[str, AttackFigures]
@@ -257,6 +261,8 @@ def completed(result: Result) -> Whole:
         "k": result.get("k"),
         "records": result.get("records"),
         "compared": result.get("compared"),
+        "people": result.get("people"),
+        "apart": result.get("apart"),
         "metrics": result.get("metrics", {}),
         "behind": result.get("behind", {}),
         "attacks": result.get("attacks", {}),

@@ -9,7 +9,9 @@ it: membership weighs less. A rule that is suspected is not yet known: its recov
 closer look only. Without a control it is unknown whether an attack on a table does well because
 of the people in it or because columns are related for anyone: then only copies and links of many
 people are grave, and an inference never is. Fitness for use is judged in
-:mod:`tulle._report.fitness`.
+:mod:`tulle._report.fitness`. Where what helps the one would harm the other, both name the same
+step, which harms neither; and no step is named that this table cannot take. A release that is of
+no use hides people as a cipher does: nothing found in it is nothing decided.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import math
 from collections.abc import Mapping
 from statistics import NormalDist
 
+from tulle._attacks.copies import BEYOND_CHANCE
 from tulle._attacks.result import AttackFigures
 from tulle._plurals import counted
-from tulle._report.fitness import fitness
+from tulle._report.fitness import SMALLER, fitness, lost_in
 from tulle._report.model import Gate, Judgement, Level, Verdict, Whole
 from tulle._report.words import PRESETS, attack_label, control_words, number
 
@@ -43,15 +46,17 @@ _MOST_TOLD = 5  # kinds of attacks
 _Z = NormalDist().inv_cdf(0.975)
 _CLOSEST = 0.03  # to a limit, for which the size of a control is still worked out
 
+LARGER = "take larger groups"
+_MORE = (LARGER, "raise --margin")  # the words of advice that costs use
 _KEEP_APART = "keep a control apart (--holdout 10%, or tulle split) and run this again"
 _LARGER_GROUPS = (
-    "take larger groups (tulle explore names the smallest k that passes), or leave out or coarsen "
-    "the columns that give people away"
+    f"{LARGER} (tulle explore names the smallest k that passes), or leave out or coarsen the "
+    "columns that give people away"
 )
 _NEXT = {  # what helps against an attack, by the beginning of its name
     "exact_copies": "find out how records of the original came into the release: no method here "
     "copies them",
-    "membership": "take larger groups, and tell the recipient that membership is not hidden",
+    "membership": f"{LARGER}, and tell the recipient that membership is not hidden",
     "exact_values": "find out how people's own numbers came into the release: the default "
     "synthesis (shape) draws others",
     "sums_on_grid": "draw without exact moments",
@@ -59,9 +64,9 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "of dimensions",
     "homogeneity": "demand different values of the sensitive column in every group (diversity, or "
     "closeness, in the policy)",
-    "earlier": "draw both releases with the default synthesis (shape), or withdraw the earlier one",
-    "worst_case": "take larger groups; whoever needs a bound needs differential privacy",
-    "rule_": "raise --margin, which takes the rules further below the thresholds",
+    "earlier": "draw all releases with the default synthesis (shape), or withdraw the earlier ones",
+    "worst_case": f"{LARGER}; whoever needs a bound needs differential privacy",
+    "rule_": f"{_MORE[1]}, which takes the rules further below the thresholds",
     "removed_items": "hide fewer rules, or share rules instead of baskets (--share rules)",
     "sketch": "look for a delta at which the attacks fail (--model delta --target-risk 5%), and "
     "share the key and known records with nobody",
@@ -81,10 +86,35 @@ _DECIDE = (
 def verdict(result: Whole) -> Verdict:
     """Return the judgements on privacy and on use; what a family judged itself stands."""
     given = result["verdict"] or {}
-    return {
-        "privacy": given.get("privacy") or _privacy(result),
-        "use": given.get("use") or fitness(result),
-    }
+    privacy, use = given.get("privacy") or _privacy(result), given.get("use") or fitness(result)
+    likeness = not given and "propensity_auc" in result["metrics"]  # of tables
+    if likeness and (privacy["level"], use["level"]) == ("good", "bad"):
+        reason = (
+            "no attack found anything, but the release is so unlike the data that attacks may have "
+            f"looked for the wrong thing. {use['reason']}"
+        )
+        privacy = _judged("undecided", reason, "make a release that is fit for use", [])
+    for step, more, less in () if given else zip(_steps(result), _MORE, SMALLER):
+        if more in privacy["next"].lower() and less in use["next"].lower():
+            privacy, use = {**privacy, "next": step}, {**use, "next": step}
+    return {"privacy": privacy, "use": use}
+
+
+def _steps(result: Whole) -> tuple[str, str]:
+    """Return what helps where more protection would cost use, and less would cost privacy."""
+    column = lost_in(result) or _inferred(result["attacks"]) or "columns that nobody needs"
+    return (
+        f"Change columns, not k: a larger k would cost use, a smaller one privacy. Leave out or "
+        f"coarsen {column}, and run this again.",
+        "Hide fewer rules, or share rules instead of baskets (--share rules): a larger margin "
+        "would cost use, a smaller one privacy.",
+    )
+
+
+def _inferred(attacks: Mapping[str, AttackFigures]) -> str | None:
+    """Return the column that is inferred best."""
+    read = [name for name in _graded(attacks, "grave", "notable") if name.startswith("inference:")]
+    return f"column '{read[0].partition(':')[2].partition(' (')[0]}'" if read else None
 
 
 def _privacy(result: Whole) -> Judgement:
@@ -108,9 +138,9 @@ def _privacy(result: Whole) -> Judgement:
             f"groups hold as few as {counted(small, 'member')}, below every customary minimum, "
             "whatever the attacks found."
         )
-        return _judged("caution", reason, f"take groups of at least {FEWEST}", [])
+        return _judged("caution", reason, f"{LARGER}, of at least {FEWEST}", [])
     if unclear:
-        return _not_decided(attacks, unclear)
+        return _not_decided(attacks, unclear, result["people"], result["apart"])
     if not attacks:
         return _judged("undecided", "no attack was tried on this release.", result["untried"], [])
     return _judged("good", _harmless(attacks), _DECIDE, _caveats(attacks))
@@ -133,7 +163,9 @@ def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
     return f"none of the {len(attacks)} attacks that were tried does notably better than {than}."
 
 
-def _not_decided(attacks: Mapping[str, AttackFigures], names: list[str]) -> Judgement:
+def _not_decided(
+    attacks: Mapping[str, AttackFigures], names: list[str], people: int | None, apart: int | None
+) -> Judgement:
     """Say how many attacks were tried on too few people, and how many people it would take."""
     decided = len(attacks) - len(names)
     which = f" ({attack_label(names[0]).lower()})" if len(names) == 1 else ""
@@ -142,10 +174,19 @@ def _not_decided(attacks: Mapping[str, AttackFigures], names: list[str]) -> Judg
         "out a grave leak."
     )
     needed = max(_attempts_needed(name, attacks[name]) for name in names)
-    after = (
-        f"keep about {_round_up(needed)} people apart as the control and release at least as many, "
-        "or accept that a table as small as this cannot be judged by attacks"
-    )
+    told = _round_up(needed)
+    if people is not None and min(people, apart or 0) >= needed:
+        after = f"try each attack on about {told} people (tulle audit --attempts)"
+    elif people is not None and people + (apart or 0) < 2 * needed:
+        after = (
+            "decide by k, by who receives it and by the columns that they need: attacks would take "
+            f"about {told} people kept apart and as many released, more than this table has"
+        )
+    else:
+        after = (
+            f"keep about {told} people apart as the control (--holdout, or tulle split), and "
+            "release at least as many"
+        )
     open_ones = [f"{attack_label(name)}: not decided." for name in names[:_MOST_TOLD]]
     rest = len(names) - len(open_ones)
     more = [f"{counted(rest, 'more attack')}: see the table of attacks."] if rest else []
@@ -190,6 +231,9 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
     """
     if "grade" in attack:
         return attack["grade"]
+    copied = attack.get("details", {}).get(BEYOND_CHANCE)
+    if copied is not None:  # single people, whatever share of everybody they are
+        return "grave" if max(copied, attack["risk"]) >= GRAVE else "notable"
     spread = (attack["risk"] - attack["risk_low"]) / _Z
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
     limit = grave_from(name, attack)
@@ -206,9 +250,9 @@ def grave_from(name: str, attack: AttackFigures) -> float:
     return limit if attack["control"] is not None else _GRAVE_WITHOUT_CONTROL.get(kind, limit)
 
 
-def _graded(attacks: Mapping[str, AttackFigures], wanted: str) -> list[str]:
-    """Return the attacks of a grade, the worst first."""
-    found = [n for n, attack in attacks.items() if grade(n, attack, len(attacks)) == wanted]
+def _graded(attacks: Mapping[str, AttackFigures], *wanted: str) -> list[str]:
+    """Return the attacks of some grades, the worst first."""
+    found = [n for n, attack in attacks.items() if grade(n, attack, len(attacks)) in wanted]
     return sorted(found, key=lambda name: -attacks[name]["risk"])
 
 

@@ -22,7 +22,6 @@ from tulle._attacks.inference import inference
 from tulle._attacks.linkage import linkage, linkage_one_to_one
 from tulle._attacks.membership import LEAST, membership
 from tulle._attacks.planes import affine_hull
-from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._attacks.singling_out import COLUMNS, most_telling, singling_out
 from tulle._attacks.sums import sums_on_grid
@@ -126,8 +125,8 @@ def planned(
     for column in _shared_secrets(tables, columns) if not quick else ():
         beside = _known_beside(column, register.known)
         yield column, partial(homogeneity, original, release, column, known=beside, **tried)
-    if tables.earlier is not None:
-        yield from _planned_on_both(tables, tables.earlier, columns, tried)
+    if tables.earlier:
+        yield from _planned_on_all(tables, columns, tried)
 
 
 def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> Iterator[_Planned]:
@@ -144,22 +143,23 @@ def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> 
     yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
 
 
-def _planned_on_both(
-    tables: Aligned, earlier: Records, columns: list[str], tried: dict[str, Any]
+def _planned_on_all(
+    tables: Aligned, columns: list[str], tried: dict[str, Any]
 ) -> Iterator[_Planned]:
-    """Yield the attacks with two releases."""
+    """Yield the attacks with earlier releases."""
     original, release, control = tables.original, tables.release, tables.control
+    earlier = tables.earlier
     known = tables.of_role(Role.QUASI) or None
-    yield "two releases: totals", partial(earlier_totals, original, release, earlier)
+    yield "several releases: totals", partial(earlier_totals, original, release, earlier)
     if control is not None and control.n_people >= LEAST:
         both = partial(earlier_membership, original, release, earlier, control)
-        yield "two releases: membership", partial(both, attempts=tried["attempts"])
+        yield "several releases: membership", partial(both, attempts=tried["attempts"])
     for column in _shared_secrets(tables, columns):
         beside: dict[str, Any] = {"known": _known_beside(column, known), **tried}
         read = partial(earlier_inference, original, release, earlier, column, **beside)
-        yield f"two releases: {column}", read
+        yield f"several releases: {column}", read
         sure = partial(homogeneity, original, release, column, earlier=earlier, **beside)
-        yield f"two releases: {column}", sure
+        yield f"several releases: {column}", sure
 
 
 def _shared_secrets(tables: Aligned, columns: list[str]) -> list[str]:

@@ -260,11 +260,9 @@ def _fresh(tables: Aligned) -> tuple[str, int]:
 
 
 def _told_apart(tables: Aligned, rng: np.random.Generator, most: int) -> Propensity:
-    people, release = (
-        ranked(records, tables.original)
-        for records in (compared(tables)[_fresh(tables)[1]], tables.release)
-    )
-    return propensity(people, release, rng, most=most)
+    people = compared(tables)[_fresh(tables)[1]]
+    rows, released = (ranked(records, tables.original) for records in (people, tables.release))
+    return propensity(rows, released, rng, most=most, people=people.people)
 
 
 def _given_away(tables: Aligned, told: Propensity, name: str) -> float:

@@ -229,15 +229,17 @@ def _check_estimator(estimator: Any, target: str, classes: bool) -> None:
 
 
 def _split(tables: Aligned, rng: np.random.Generator) -> Iterator[tuple[Records, pl.DataFrame]]:
-    """Yield originals to train on and to test on: the control, or three tenths held out."""
+    """Yield originals to train on and to test on: the control, or three tenths of the people."""
     original, frame = tables.original, tables.frames[0]
     if tables.control is not None:
         yield original, frame
         yield tables.control, tables.frames[2]
         return
-    order = rng.permutation(len(original))
+    people = np.arange(len(original)) if original.people is None else original.people
+    order = rng.permutation(np.unique(people))
     cut = max(1, round(0.3 * len(order)))
-    for rows in (order[cut:], order[:cut]):
+    for some in (order[cut:], order[:cut]):
+        rows = np.flatnonzero(np.isin(people, some))
         yield original.take(rows), frame[rows]
 
 

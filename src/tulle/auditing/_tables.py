@@ -48,7 +48,7 @@ class Aligned:
     original: Records
     release: Records
     control: Records | None
-    earlier: Records | None  # another release of much the same people
+    earlier: tuple[Records, ...]  # other releases of much the same people
     frames: tuple[pl.DataFrame, ...]  # of original, release and, if there is one, control
     view: MatrixView
     kinds: Mapping[str, Kind]  # in the order of the original's columns
@@ -63,7 +63,7 @@ class Aligned:
     @property
     def present(self) -> tuple[Records, ...]:
         """Return the tables that were given."""
-        tables = (self.original, self.release, self.control, self.earlier)
+        tables = (self.original, self.release, self.control, *self.earlier)
         return tuple(table for table in tables if table is not None)
 
     def numbers(self, place: int) -> Floats:
@@ -91,7 +91,9 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
     entries = entries_of(policy)
     roles = _roles(entries)
     tables = {"original": opened("original", original), "release": opened("release", release)}
-    others = {"control": control, "earlier release": earlier}
+    before = earlier if isinstance(earlier, tuple) else (earlier,)
+    kept = {"earlier release" + f" {n}" * (n > 1): table for n, table in enumerate(before, 1)}
+    others = {"control": control, **kept}
     tables |= {which: opened(which, table) for which, table in others.items() if table is not None}
     names = _shared_columns(tables, roles)
     tables = _read_values(tables, entries, names)
@@ -108,7 +110,7 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
         records["original"],
         records["release"],
         records.get("control"),
-        records.get("earlier release"),
+        tuple(records[which] for which in kept if which in records),
         frames[:3] if control is not None else frames[:2],
         MatrixView(frames[0]),
         kinds,
@@ -116,6 +118,31 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
         {column.name: column.unit for column in columns if column.unit is not None},
         {column.name: column.domain for column in columns if column.domain is not None},
     )
+
+
+def align_made(
+    original: pl.DataFrame,
+    release: pl.DataFrame,
+    control: pl.DataFrame | None,
+    columns: Sequence[Column],
+) -> Aligned:
+    """Align a release that was made a moment ago with the tables of its maker.
+
+    Those have columns that the release does not: all are left aside but that of the person, without
+    whom attacks would count rows.
+    """
+    known = [
+        column
+        for column in columns
+        if column.name in release.columns
+        or (column.role is Role.PERSON and column.name in original.columns)
+    ]
+    names = {column.name for column in known}
+    people, strangers = (
+        None if table is None else table.select(n for n in table.columns if n in names)
+        for table in (original, control)
+    )
+    return align(people, release.select(n for n in release.columns if n in names), strangers, known)
 
 
 def _present(column: Floats) -> Floats:
@@ -272,7 +299,12 @@ def _people(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role]) -> di
     if column is None or column not in tables["original"].columns:
         return {}
     found = [which for which in ("original", "control") if which in tables]
-    names = {w: person_names(tables[w][column]) for w in found if column in tables[w].columns}
+    if any(column not in tables[which].columns for which in found):
+        raise DataError(
+            f"the control has no column '{column}', which says whose records they are: its people "
+            "could not be counted. Keep it there; it is not released"
+        )
+    names = {which: person_names(tables[which][column]) for which in found}
     ranks = pl.concat(list(names.values())).rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
     ends = np.cumsum([len(part) for part in names.values()])[:-1]
     return dict(zip(names, np.split(ranks, ends)))

@@ -256,7 +256,8 @@ def audit(
     estimator
         Any scikit-learn estimator to train on release and original; gradient boosting by default.
     earlier
-        Another release of much the same people, made before: what both tell together.
+        Another release of much the same people, made before, or a tuple of several: what they tell
+        together.
     worst_case
         The condenser that made the release, or a function from a table and a seed to a release:
         40 releases (or ``attempts``, if fewer) of up to 400 records are made with an outlier, with
@@ -365,8 +366,10 @@ def audited(
             "title": title,
             "summary": _summary(tables, k),
             "k": k,
-            "records": min(map(len, tables.present)),
+            "records": min(table.n_people for table in tables.present),
             "compared": min(len(tables.original), len(tables.release)),
+            "people": tables.original.n_people,
+            "apart": 0 if tables.control is None else tables.control.n_people,
             "metrics": metrics | _membership_figures(attacks),
             "behind": behind | dict.fromkeys(_membership_figures(attacks), _tried_members(attacks)),
             "attacks": {result.name: result.to_dict() for result in attacks},
@@ -407,7 +410,7 @@ def unaudited(tables: Aligned, *, k: int, title: str) -> Audit:
             "title": title,
             "summary": _summary(tables, k),
             "k": k,
-            "records": min(map(len, tables.present)),
+            "records": min(table.n_people for table in tables.present),
             "compared": min(len(tables.original), len(tables.release)),
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
             "where": measures.worst_column(distances),

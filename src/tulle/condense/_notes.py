@@ -11,6 +11,8 @@ from tulle.condense._grouping import GroupFacts
 from tulle.errors import PrivacyWarning
 from tulle.table._encoder import TableEncoder
 
+_FEW_LEAVES = 6  # with fewer, relations between columns are lost rather than coarse
+
 
 def warn_weaker(notes: Sequence[str]) -> None:
     """Warn, in the name of the caller's caller, where protection is weaker than it looks."""
@@ -77,6 +79,21 @@ def table_notes(groups: GroupFacts, encoder: TableEncoder) -> list[str]:
     ]
     notes += [f"column '{name}' has no values" for name in encoder.empty_]
     return notes + column_notes(encoder, int(groups.levels.max()))
+
+
+def relation_notes(count: int, k: int, leaf: int) -> list[str]:
+    """Say where so few people are beside k that columns hardly depend on each other in leaves."""
+    if count >= _FEW_LEAVES * leaf:
+        return []
+    if count < 2 * leaf:
+        kept = "no column of the release depends on another but by rules and groups"
+    else:
+        kept = f"a column of the release depends on others in at most {count // leaf} ways"
+    most = _FEW_LEAVES * leaf // k
+    return [
+        f"the table is small for k = {k:,}: {kept}. Relations need some {most} times as many "
+        "people as k"
+    ]
 
 
 def column_notes(encoder: TableEncoder, least: int) -> list[str]:

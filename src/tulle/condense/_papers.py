@@ -32,6 +32,7 @@ class Papers:
         self.distribution = "uniform" if distribution == "shape" else distribution
         self.exact = exact  # whether each group's records have its very mean and covariance
         self.plan = Plan()
+        self.notes: list[str] = []  # what a reader should know of this synthesis
 
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
         """Keep the statistics of the groups of a block, and return what is known of them."""

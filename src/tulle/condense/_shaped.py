@@ -23,6 +23,7 @@ from tulle.condense._classes import Labels, LabelSchema, Unit
 from tulle.condense._diversity import Sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import common_level
+from tulle.condense._notes import relation_notes
 from tulle.errors import GateError, ParameterError
 from tulle.table._encoder import TableEncoder
 
@@ -144,6 +145,7 @@ class Shape:
         self.rules = rules
         self.exact = exact
         self.tables: list[ShapedTable] = []  # several where condensers were merged
+        self.notes: list[str] = []  # what a reader should know of this synthesis
 
     @property
     def plan(self) -> Plan:
@@ -179,6 +181,9 @@ class Shape:
         self.tables = [
             ShapedTable(encoder, plan, model, None if classes is None else classes.classes)
         ]
+        people = block.people
+        count = block.frame.height if people is None else len(np.unique(people))
+        self.notes = relation_notes(count, k, model.leaf)
         return grouper.facts
 
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
@@ -195,6 +200,7 @@ class Shape:
         """Return the synthesis of both tables."""
         both = Shape(self.rules, exact=self.exact or other.exact)
         both.tables = self.tables + other.tables
+        both.notes = list(dict.fromkeys(self.notes + other.notes))
         return both
 
     def rests_on(self) -> dict[str, int]:

@@ -377,7 +377,8 @@ class ClassCondenser(BaseEstimator):
                 "the level too high for it"
             )
         if self._synthesis is not None:
-            return notes + self._weaker() + table_notes(self.groups_, self._encoder)
+            notes += self._weaker() + table_notes(self.groups_, self._encoder)
+            return notes + self._synthesis.notes
         first, *others = self.condensers_
         shared = [note for note in first.notes_ if all(note in part.notes_ for part in others)]
         shared = shared if others else []

@@ -391,7 +391,7 @@ class Condenser(BaseEstimator):
     def _keep(self, synthesis: Shape | Papers, encoder: TableEncoder, facts: GroupFacts) -> None:
         self._synthesis, self._encoder, self.groups_ = synthesis, encoder, facts
         self.rules_ = summarise_rules(synthesis.plan)
-        notes = self._weaker() + table_notes(facts, encoder)
+        notes = self._weaker() + table_notes(facts, encoder) + synthesis.notes
         self.notes_ = notes + rule_notes(self.rules, self.rules_)
 
     def _weaker(self) -> list[str]:

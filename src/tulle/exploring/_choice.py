@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tulle._report.verdict import grave_from
+from tulle._report.model import Judgement
+from tulle._report.verdict import LARGER, grave_from
 from tulle.exploring._points import Point
 
+_LEVELS = ("good", "undecided", "caution", "bad")  # the safest first
+_COLUMNS = "Leave out or coarsen the columns that give people away."
 _CLEAR = 0.5  # of what would be grave: an excess below that leaves room for chance
 
 
@@ -48,8 +51,24 @@ def choose(points: Sequence[Point]) -> Choice:
         errors = [point.error for point in points if point.error]
         why = errors[0] if errors else "no release was measured"
         return Choice(None, "undecided", f"Nothing can be named: {why}.", "Change that first.")
+    passing = _passing(releases)
+    if passing:
+        _, best = min(passing, key=lambda e: (e[0], e[1].spec.k or 0, -(e[1].utility or 0.0)))
+        return Choice(best, best.level, _said(best, releases), _command(best))
+    return _none(releases)
+
+
+def passes(point: Point, points: Sequence[Point]) -> bool:
+    """Return whether a release passes among those of its round, the smallest k or not."""
+    releases = [p for p in points if p.spec.is_release and p.verdict is not None]
+    same = [p for p in releases if p.spec.round == point.spec.round]
+    return any(one.id == point.id for _, one in _passing(same))
+
+
+def _passing(releases: Sequence[Point]) -> list[tuple[int, Point]]:
+    """Return the releases that pass, each with its doubt."""
     doubts = {point.id: _doubt(point) for point in releases}
-    passing = [
+    return [
         (doubt, point)
         for point in releases
         for doubt in [doubts[point.id]]
@@ -59,10 +78,6 @@ def choose(points: Sequence[Point]) -> Choice:
             for p in _next(point, releases)
         )
     ]
-    if passing:
-        _, best = min(passing, key=lambda e: (e[0], e[1].spec.k or 0, -(e[1].utility or 0.0)))
-        return Choice(best, best.level, _said(best, releases), _command(best))
-    return _none(releases)
 
 
 def _next(point: Point, releases: Sequence[Point]) -> list[Point]:
@@ -76,20 +91,40 @@ def _next(point: Point, releases: Sequence[Point]) -> list[Point]:
 
 
 def _none(releases: Sequence[Point]) -> Choice:
-    """Say that no release passes: why the safest does not, and what to change."""
-    safest = min(releases, key=lambda p: (p.risk or 0.0, -(p.spec.k or 0)))
-    judged = safest.verdict["privacy"] if safest.verdict else None
-    after = judged["next"] if judged else ""
-    why = f" {judged['reason']}" if judged else ""
-    if any(point.level == "undecided" for point in releases):
-        reason = (
-            f"No k can be named: too few people were kept apart to decide. The safest release, "
-            f"{safest.spec.label}, is open.{why}"
+    """Say that no release passes: why the safest does not, and what to change.
+
+    The level is that of the safest release: its row must not say otherwise.
+    """
+    safest = min(releases, key=lambda p: (_LEVELS.index(p.level), p.risk or 0.0, -(p.spec.k or 0)))
+    level = safest.level
+    if _doubt(safest) is not None:
+        level = "caution" if level == "good" else level
+        why = "would pass, but the next larger k does not: chance may have picked it"
+    else:
+        why = {"undecided": "is not decided", "bad": "is bad"}.get(
+            level, "comes close to being bad"
         )
-        return Choice(None, "undecided", reason, f"Keep more people apart (--holdout 30%). {after}")
-    largest = max(point.spec.k or 0 for point in releases)
-    reason = f"No k passes: the safest release, {safest.spec.label}, still fails.{why}"
-    return Choice(None, "bad", reason, f"Try a larger k than {largest}. {after}")
+    none = "No k can be named" if level == "undecided" else "No k passes"
+    said = _judgement(safest, "privacy")["reason"]
+    reason = f"{none}: the safest release, {safest.spec.label}, {why}. {said}"
+    return Choice(None, level, reason, _beyond(safest, releases))
+
+
+def _beyond(safest: Point, releases: Sequence[Point]) -> str:
+    """Return what may help where no k passes: a larger one only if that would still be of use."""
+    after = _judgement(safest, "privacy")["next"]
+    if safest.level == "undecided" or after == _judgement(safest, "use")["next"]:
+        return after  # more people, or other columns: no k
+    largest = max(releases, key=lambda point: point.spec.k or 0)
+    useless = any(_judgement(p, "use")["level"] == "bad" for p in (safest, largest))
+    larger = "" if useless else f"Try a larger k than {largest.spec.k}. "
+    return larger + (_COLUMNS if LARGER in after.lower() else after)
+
+
+def _judgement(point: Point, about: Literal["privacy", "use"]) -> Judgement:
+    """Return a judgement of a release; one that could not be made has none."""
+    none: Judgement = {"level": "undecided", "reason": point.error, "next": "", "details": []}
+    return none if point.verdict is None else point.verdict[about]
 
 
 def _doubt(point: Point) -> int | None:
@@ -108,16 +143,21 @@ def _said(best: Point, releases: Sequence[Point]) -> str:
     smaller = [p for p in releases if (p.spec.k or 0) < (best.spec.k or 0)]
     why = "" if smaller else " It is the smallest k that was tried."
     said = f"{best.spec.label} is the smallest k that passes all gates.{why}"
-    if best.level == "good" or best.verdict is None:
-        return said
-    return f"{said} With a reservation: {best.verdict['privacy']['reason']}"
+    if best.level != "good":
+        said += f" With a reservation: {_judgement(best, 'privacy')['reason']}"
+    use = _judgement(best, "use")
+    told = use["level"] in ("good", "undecided") or use["reason"] in said
+    return said if told else f"{said} For use: {use['reason']}"
 
 
 def _command(best: Point) -> str:
     words = [f"tulle condense TABLE -o RELEASE --k {best.spec.k} --holdout 10%"]
     words += [f"--synthesis {best.spec.method}"] if best.spec.method != "shape" else []
     words += ["--target COLUMN"] if best.spec.by_class else []
-    return f"Make the release with: {' '.join(words)}"
+    made = f"Make the release with: {' '.join(words)}"
+    if _judgement(best, "use")["level"] != "bad":
+        return made
+    return f"No smaller k passes, and this one is not fit for use. {_COLUMNS} Else: {made}"
 
 
 def scaled(point: Point, points: Sequence[Point]) -> Scale:

@@ -13,20 +13,23 @@ import polars as pl
 
 from tulle._attacks.result import AttackFigures
 from tulle._report.model import Changes, Gate, Verdict
+from tulle._types import Ints
 from tulle.auditing._gates import gate_rows
 from tulle.auditing._pictures import group_section
-from tulle.auditing._tables import align
+from tulle.auditing._tables import align_made
 from tulle.auditing.audit import Audit, audited
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
 from tulle.exploring._utility import utility, utility_of_clusters
 from tulle.table.inference import is_class
 from tulle.table.schema import Column, Role
+from tulle.table.split import units_of
 
 if TYPE_CHECKING:
     from tulle.condense.class_condenser import ClassCondenser
     from tulle.condense.condenser import Condenser
 
-SHARES = (0.01, 0.05, 0.1, 0.4)  # of the records, in subsamples that give the scale
+SHARES = (0.01, 0.05, 0.1, 0.4)  # of the people, in subsamples that give the scale
+_ROWS_EACH = 5  # of a sampled person, on average: more would not be quick
 Round = Literal["quick", "whole"]
 
 
@@ -56,7 +59,7 @@ class Spec:
         if self.k is not None:
             return f"k = {self.k}, {self.curve}"
         if self.share is not None:
-            return f"{100 * self.share:g} % of the records"
+            return f"{100 * self.share:g} % of the people"
         return "the records themselves" if self.method == "copy" else "columns shuffled"
 
 
@@ -80,13 +83,30 @@ class People:
         found = [c for c in self.columns if c.role is Role.TARGET]
         return bool(found) and is_class(self.members[found[0].name], found[0].kind)
 
+    @property
+    def person(self) -> str | None:
+        """The column that says whose row it is, where people have several."""
+        return next((c.name for c in self.columns if c.role is Role.PERSON), None)
+
+    @property
+    def count(self) -> int:
+        """How many people are in the data."""
+        return len(np.unique(units_of(self.members, self.person)))
+
     def sample(self, members: int, control: int, rng: np.random.Generator) -> People:
-        """Draw some of both."""
-        parts = [
-            table if table.height <= most else table[np.sort(rng.permutation(table.height)[:most])]
-            for table, most in ((self.members, members), (self.control, control))
-        ]
+        """Draw some of both, with all their rows; fewer of people who have very many."""
+        parts = []
+        for table, most in ((self.members, members), (self.control, control)):
+            whole = len(np.unique(units_of(table, self.person)))
+            most = min(most, _ROWS_EACH * most * whole // max(1, table.height))
+            parts.append(table if whole <= most else table[self.drawn(table, most, rng)])
         return replace(self, members=parts[0], control=parts[1])
+
+    def drawn(self, table: pl.DataFrame, count: int, rng: np.random.Generator) -> Ints:
+        """Return the rows of some people of a table."""
+        _, units = np.unique(units_of(table, self.person), return_inverse=True)
+        people = rng.permutation(units.max(initial=-1) + 1)[: max(1, count)]
+        return np.flatnonzero(np.isin(units, people))
 
 
 @dataclass(frozen=True)
@@ -146,17 +166,17 @@ class Point:
 
 
 def planned(
-    round: Round, sizes: Sequence[int], curves: Sequence[tuple[str, bool]], records: int
+    round: Round, sizes: Sequence[int], curves: Sequence[tuple[str, bool]], people: int
 ) -> Iterator[Spec]:
     """List the points of a round: references first, then each curve over k."""
     yield Spec(round, "copy")
     yield Spec(round, "shuffled")
     for share in SHARES:
-        if share * records >= 1:
+        if share * people >= 1:
             yield Spec(round, "subsample", share=share)
     for method, by_class in curves:
         for k in sizes:
-            if k <= records:
+            if k <= people:
                 yield Spec(round, method, by_class, k)
 
 
@@ -169,13 +189,12 @@ def measured(name: str, spec: Spec, people: People, settings: Settings) -> Point
     except (DataError, PrivacyError) as error:
         return replace(made, error=str(error), seconds=time.process_time() - start)
     quick = spec.round == "quick" or not spec.is_release
-    kept = [column for column in people.columns if column.name in release.columns]
+    columns = people.columns
     if quick:  # the model that the axis needs will do
-        kept = [replace(c, role=Role.QUASI) if c.role is Role.TARGET else c for c in kept]
-    names = [column.name for column in kept]
-    tables = align(
-        people.members.select(names), release.select(names), people.control.select(names), kept
-    )
+        columns = tuple(
+            replace(c, role=Role.QUASI) if c.role is Role.TARGET else c for c in columns
+        )
+    tables = align_made(people.members, release, people.control, columns)
     rng = np.random.default_rng(settings.seed)
     if settings.task == "clusters":
         use = utility_of_clusters(tables, rng)
@@ -246,8 +265,7 @@ def _released(spec: Spec, people: People, seed: int) -> tuple[pl.DataFrame, Chan
         drawn = (pl.col(name).gather(rng.permutation(members.height)) for name in members.columns)
         return members.select(drawn), {}
     if spec.share is not None:
-        count = max(1, round(spec.share * members.height))
-        return members[np.sort(rng.permutation(members.height)[:count])], {}
+        return members[people.drawn(people.members, round(spec.share * people.count), rng)], {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # a point is tried, nothing is released yet
         return _condensed(spec, people, seed)

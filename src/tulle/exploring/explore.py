@@ -36,7 +36,7 @@ from tulle.table.split import split_rows
 
 SIZES = (3, 5, 10, 20, 50, 100)
 METHODS = ("shape", "uniform")
-_QUICK, _QUICK_CONTROL = 1_200, 800  # records of the quick round
+_QUICK, _QUICK_CONTROL = 1_200, 800  # people of the quick round
 _QUICK_ATTEMPTS, _QUICK_SIZES = 300, 4
 _APART, _MOST_APART = 800, 0.3  # people, and share of a small table
 Progress = Callable[[Point, int, int], None]
@@ -315,7 +315,7 @@ def _work(
     if classes:
         curves.insert(1, (methods[0], False))
     sizes = sorted(set(k))
-    small = people.members.height <= 2 * _QUICK
+    small = people.count <= 2 * _QUICK
     work = []
     if "quick" in rounds and not (small and "whole" in rounds):
         rng = np.random.default_rng(settings.seed)
@@ -323,11 +323,11 @@ def _work(
         how = replace(settings, attempts=settings.attempts or _QUICK_ATTEMPTS)
         digest = data_digest(some)
         few = sizes if len(sizes) <= _QUICK_SIZES else sorted({*sizes[::2], sizes[-1]})
-        specs = planned("quick", few, curves[:1], some.members.height)
+        specs = planned("quick", few, curves[:1], some.count)
         work += [(spec, some, how, point_name(spec, how, digest)) for spec in specs]
     if "whole" in rounds:
         digest = data_digest(people)
-        specs = planned("whole", sizes, curves, people.members.height)
+        specs = planned("whole", sizes, curves, people.count)
         work += [(spec, people, settings, point_name(spec, settings, digest)) for spec in specs]
     return work
 
@@ -389,16 +389,15 @@ def _people(
                 f"'{lacking[0]}'"
             )
         return People(frame, outside.select(frame.columns), known)
-    person = next((c.name for c in known if c.role is Role.PERSON), None)
-    aim = next((c.name for c in known if c.role is Role.TARGET), None)
-    share = _enough_apart(frame.height) if holdout is None else holdout
-    rows = split_rows(frame, share, person=person, target=aim, random_state=seed)
-    return People(frame[rows.members], frame[rows.control], known)
+    whole = People(frame, frame.clear(), known)
+    share = _enough_apart(whole.count) if holdout is None else holdout
+    rows = split_rows(frame, share, person=whole.person, target=whole.target, random_state=seed)
+    return replace(whole, members=frame[rows.members], control=frame[rows.control])
 
 
-def _enough_apart(records: int) -> float:
+def _enough_apart(people: int) -> float:
     """Return the share to keep out: a tenth, or as much of a small table as decides something."""
-    return min(_MOST_APART, max(0.1, _APART / max(1, records)))
+    return min(_MOST_APART, max(0.1, _APART / max(1, people)))
 
 
 def _columns(frame: pl.DataFrame, target: str | None, columns: Any) -> tuple[Column, ...]:

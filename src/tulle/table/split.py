@@ -102,12 +102,12 @@ def split_rows(
         if name is not None and name not in frame.columns:
             hint = nearest_name(name, frame.columns)
             raise DataError(f"there is no column '{name}' for the {option}: {hint}")
-    units = _units(frame, person)
+    units = units_of(frame, person)
     strata = np.zeros(frame.height, np.int64) if target is None else _strata(frame[target])
     return draw_people(units, strata, part, as_generator(random_state))
 
 
-def _units(frame: pl.DataFrame, person: str | None) -> Ints:
+def units_of(frame: pl.DataFrame, person: str | None) -> Ints:
     """Return the person of each row as a number; -1 where nobody is named."""
     if person is None:
         return np.arange(frame.height)

@@ -17,7 +17,10 @@ _GATE = options.Share()
 @click.argument("release")
 @click.option("--control", metavar="FILE", help="Records held out of the release.")
 @click.option(
-    "--earlier", metavar="FILE", help="Another release of much the same people, made before."
+    "--earlier",
+    metavar="FILE",
+    multiple=True,
+    help="Another release of much the same people, made before; may be repeated.",
 )
 @click.option(
     "--worst-case",
@@ -83,7 +86,7 @@ _GATE = options.Share()
     help="Fail if the risk of groups that share a secret exceeds this.",
 )
 @click.option(
-    "--max-earlier", type=_GATE, help="Fail if the risk of both releases together exceeds this."
+    "--max-earlier", type=_GATE, help="Fail if the risk of all releases together exceeds this."
 )
 @click.option(
     "--max-worst-case", type=_GATE, help="Fail if the risk of the worst case exceeds this."

@@ -19,12 +19,13 @@ import numpy as np, polars as pl
 rng = np.random.default_rng(1)
 people = pl.DataFrame({
     "age": rng.integers(18, 90, 6_000), "pay": rng.normal(3_000, 500, 6_000).round(2),
-    "sex": rng.choice(["f", "m"], 6_000), "born": pl.Series(rng.integers(0, 9_000, 6_000)).cast(pl.Date),
+    "sex": rng.choice(["f", "m"], 6_000),
+    "born": pl.Series(rng.integers(0, 9_000, 6_000)).cast(pl.Date),
 })
 people.write_csv("people.csv")
 with open("shop.dat", "w") as file:
     for _ in range(30_000):
-        file.write(" ".join(map(str, np.flatnonzero(rng.random(40) < 0.2))) + "\\n")
+        file.write(" ".join(map(str, [0, *np.flatnonzero(rng.random(40) < 0.2) + 1])) + "\\n")
 """
 COMMANDS = (
     "condense people.csv -o mine.csv --k 5 --seed 1 --holdout 10% --accept-risk test",

@@ -221,8 +221,8 @@ def _kinds(told: dict[str, Any], found: dict[str, Any]) -> str:
     return "\n".join(
         [
             f"**Of the {exact} exact numbers, an algorithm had to produce {own['exact']} from "
-            f"data**, and kept {own['bounds kept']} printed bounds. The others are shapes of files, which "
-            "show that we hold the same data, and arithmetic:",
+            f"data**, and kept {own['bounds kept']} printed bounds. The others are shapes of "
+            "files, which show that we hold the same data, and arithmetic:",
             "",
             _line(["what a number takes", *columns]),
             "|" + " --- |" * (1 + len(columns)),

@@ -105,10 +105,6 @@ def _read_levels(series: pl.Series) -> tuple[Floats, list[Problem]]:
     ]
 
 
-def _wrong(predicate: str) -> DataError:
-    return DataError(predicate, parameter="levels", subject="levels")
-
-
 def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
     """Return which records some valid grouping can hold: all, or an error, or all but those
     withheld.

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tulle._commands import warm
 from tulle.cli import tulle as command_line
+from tulle.errors import DataError
 
 SOURCE = Path(__file__).parents[2] / "src"
 AFTERWARDS = """
@@ -70,6 +72,13 @@ def test_warm_compiles_every_kernel_and_real_work_then_compiles_nothing(tmp_path
         run("-m", "tulle", *line.split())
     assert {path: path.stat().st_mtime_ns for path in kept.rglob("*.nb[ic]")} == compiled
     assert json.loads(run("-m", "tulle", "warm", "--json"))["compiled_now"] == 0
+
+
+def test_where_nothing_can_be_kept_warm_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "_WORK", [])
+    monkeypatch.setattr(warm, "_ready", list)
+    with pytest.raises(DataError, match="NUMBA_CACHE_DIR"):
+        warm.warm()
 
 
 def test_warm_is_a_command() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shlex
+import tomllib
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -17,26 +20,33 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
-# what the pages take for granted: a table of people, and files of them
-GIVEN = """
-import numpy as np, polars as pl
-_rng = np.random.default_rng(0)
-table = pl.DataFrame({
-    "zip": _rng.choice(["01234", "04109", "98765"], 300),
-    "age": _rng.integers(18, 90, 300),
-    "sex": _rng.choice(["f", "m"], 300),
-    "income": np.round(_rng.normal(3000, 400, 300), 2),
-    "level": _rng.integers(2, 9, 300),
-})
-original, control = table[:200], table[200:]
-release = original.with_columns(pl.all().shuffle(1))
-X, y = table.drop("sex", "level"), table["sex"]
-table.write_csv("people.csv"); table.write_csv("large.csv")
-"""
+TOLD = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+# Python and bash blocks are run as they stand; console and text are illustrations
+TAGS = {"python", "bash", "toml", "console", "text"}
 
 
-def snippets(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """The fenced blocks of a page: the tag of each, and its text."""
+    return re.findall(r"(?m)^```([^\n`]*)\n(.*?)^```$", page.read_text(), re.DOTALL)
+
+
+def shell_lines(text: str) -> list[list[str]]:
+    """The commands of a block as words, without prompts and comments, those of ``&&`` apart."""
+    lines = text.replace("\\\n", " ").splitlines()
+    words = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+    parts = [" ".join(map(shlex.quote, one)).split(" '&&' ") for one in words if one]
+    return [shlex.split(part) for line in parts for part in line]
+
+
+def shell(text: str) -> None:
+    """Run a bash block: only Tulle, and what leads to where it runs."""
+    for words in shell_lines(text):
+        if words[0] == "cd":
+            os.chdir(words[1])
+        elif words[:2] != ["source", ".venv/bin/activate"]:
+            assert words[0] == "tulle", f"{words[0]} is not run here: tag the block as console"
+            done = CliRunner().invoke(command_line, words[1:])
+            assert done.exit_code == 0, f"{shlex.join(words)}\n{done.output}\n{done.exception}"
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -48,11 +58,24 @@ def test_examples_run(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
-def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_runs_from_top_to_bottom_in_an_empty_folder(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for snippet in [GIVEN, *snippets(page)]:
-        exec(compile(snippet, str(page), "exec"), names)
+    for tag, text in blocks(page):
+        if tag == "python":
+            exec(compile(text, str(page), "exec"), names)
+        elif tag == "bash":
+            shell(text)
+        elif tag == "toml":
+            tomllib.loads(text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_block_says_whether_it_is_run(page: Path) -> None:
+    tags = {tag for tag, _ in blocks(page) if not tag.startswith("{")}
+    assert tags <= TAGS
 
 
 def test_what_the_page_on_spark_calls_is_there() -> None:
@@ -63,22 +86,56 @@ def test_what_the_page_on_spark_calls_is_there() -> None:
     assert called == set(tulle.spark.__all__)
 
 
-def commands(page: Path) -> list[str]:
-    blocks = re.findall(r"```bash\n(.*?)```", page.read_text(), re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [line for line in lines if line.startswith("tulle ")]
-
-
-def test_commands_of_the_tutorial_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_tutorial_ends_with_what_it_promises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = ROOT / "docs" / "tutorial.md"
-    for snippet in snippets(page):
-        exec(compile(snippet, str(page), "exec"), {})
-    for line in commands(page):
-        done = CliRunner().invoke(command_line, shlex.split(line)[1:])
-        assert done.exit_code == 0, f"{line}\n{done.output}"
+    test_a_page_runs_from_top_to_bottom_in_an_empty_folder(page, tmp_path, monkeypatch)
     made = ("release.csv", "release.csv.manifest.json", "report.html", "public.html", "policy.toml")
     assert [name for name in (*made, "frontier/explore.html") if not Path(name).exists()] == []
+
+
+def known(words: list[str]) -> click.Command:
+    """The command that some words after ``tulle`` name; those of groups by two words."""
+    context = command_line.make_context("tulle", [], resilient_parsing=True)
+    found: click.Command = command_line
+    for word in words:
+        if not isinstance(found, click.Group) or word.startswith("-"):
+            break
+        inner = found.get_command(context, word)
+        assert inner is not None, f"there is no command 'tulle {' '.join(words)}'"
+        found = inner
+    return found
+
+
+def options_of(command: click.Command) -> set[str]:
+    return {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+
+
+@pytest.mark.parametrize("page", TOLD, ids=lambda path: path.stem)
+def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text()
+    for tag, block in blocks(page):
+        text = text.replace(block, "")
+        for words in shell_lines(block) if tag in ("bash", "console") else []:
+            if words[0] != "tulle":
+                continue
+            command = known(words[1:])
+            given = {word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-z]", word)}
+            missing = given - options_of(command) - {"--help", "--version", "--debug"}
+            assert not missing, f"{page.name}: {shlex.join(words)}"
+    for span in re.findall(r"`tulle\s+([a-z][^`]*)`", text):
+        command = known([word for word in span.split() if re.fullmatch(r"[a-z]+", word)][:2])
+        given = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", span))
+        assert given <= options_of(command) | {"--help"}, f"{page.name}: tulle {span}"
+
+
+def test_make_has_the_targets_that_pages_name() -> None:
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+    for page in TOLD:
+        text = page.read_text()
+        named = re.findall(r"`make\s+([a-z-]+)|^(?:\$ )?make ([a-z-]+)", text, re.MULTILINE)
+        assert {one or other for one, other in named} <= targets, page.name
 
 
 def test_every_public_name_and_command_is_documented() -> None:
@@ -98,7 +155,7 @@ def test_pages_link_to_files_that_exist() -> None:
 
 
 def test_pages_refer_to_pages_and_headings_that_exist() -> None:
-    known = {page.stem for page in PAGES if page.parent.name == "docs"}
+    known = {page.stem for page in PAGES if page.parent == ROOT / "docs"}
     for page in PAGES:
         text = page.read_text()
         for target in re.findall(r"\{doc\}`(?:[^`<]*<)?/?([\w-]+)>?`", text):

@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from decimal import Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,17 @@ SIGNS = {
 }
 CLAIM_VERDICTS = ("shape", "partly", "not")
 MEANING = {
-    "exact": "comes out to the last printed digit (or cut off after it)",
+    "exact": "rounded or cut off to the printed digits, ours is the printed number",
     "within error": "within two standard errors, which are at most 5 % of it",
     "partly": "within 10 % of it",
     "not": "does not come out",
     "misprint": "the print is wrong, see the proof below",
     "no data": "we do not have the data or the program",
+}
+KINDS = {
+    "file shape": "the shape of a file",
+    "arithmetic": "arithmetic: worked examples, formulas, definitions, Table 3 of 004, quartiles",
+    "algorithm": "an algorithm, run on data",
 }
 _CLOSE = 0.10  # "partly"
 _TIGHT = 0.05  # of the printed value: an error beyond that says nothing
@@ -70,6 +75,7 @@ def page() -> str:
         papers += [_section(item, found) for item in told["item"] if item["paper"] == paper["key"]]
     parts = {
         "scoreboard": _scoreboard(told, found),
+        "kinds": _kinds(told, found),
         "legend": "\n".join(f"- {SIGNS[one]} **{one}**: {why}" for one, why in MEANING.items()),
         "papers": "\n\n".join(papers),
         "misprints": _misprints(told),
@@ -94,14 +100,21 @@ def verdict(text: str, ours: Any, *, column: str = "", misprint: bool = False) -
     if column in _BOUNDS:
         return _bounded(text, float(value), column)
     number = Decimal(text)
-    unit = Decimal(1).scaleb(int(number.as_tuple().exponent))
     gap = abs(float(number) - float(value))
-    if gap < 1e-6 or (unit < 1 and gap < float(unit) and error == 0):
+    if error == 0 and (gap < 1e-6 or _is_printed_as(number, float(value))):
         return "exact"
     size = abs(float(number))
     if gap <= 2 * error and error <= _TIGHT * size:
         return "within error"
     return "partly" if gap <= _CLOSE * size else "not"
+
+
+def _is_printed_as(number: Decimal, value: float) -> bool:
+    """Whether a value, rounded or cut off to the digits of a printed decimal, is that decimal."""
+    unit = Decimal(1).scaleb(int(number.as_tuple().exponent))
+    ours = Decimal(repr(round(value, 9)))  # 2.125, not 2.12499999999
+    ways = (ROUND_HALF_UP, ROUND_HALF_EVEN, ROUND_DOWN)
+    return unit < 1 and number in [ours.quantize(unit, way) for way in ways]
 
 
 def _bounded(text: str, value: float, column: str) -> str:
@@ -186,9 +199,45 @@ def _scoreboard(told: dict[str, Any], found: dict[str, Any]) -> str:
     )
 
 
+def exact_by_kind(told: dict[str, Any], found: dict[str, Any]) -> dict[str, Counter[str]]:
+    """How many numbers of each kind there are (those with data), are exact, and are kept bounds."""
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    for item in told["item"]:
+        for _, column, _, _, said in numbers(item, found):
+            kind = item.get("kinds", {}).get(column, item.get("kind", "algorithm"))
+            count = counts[kind]
+            count["numbers"] += said != "no data"
+            bound = column in _BOUNDS
+            count["bounds kept" if bound else "exact"] += said == "exact"
+    return counts
+
+
+def _kinds(told: dict[str, Any], found: dict[str, Any]) -> str:
+    counts = exact_by_kind(told, found)
+    exact = sum(count["exact"] + count["bounds kept"] for count in counts.values())
+    own = counts["algorithm"]
+    columns = ("numbers", "exact", "bounds kept")
+    repaired = sum(len(item.get("repaired", {})) for item in told["item"])
+    return "\n".join(
+        [
+            f"**Of the {exact} exact numbers, an algorithm had to produce {own['exact']} from "
+            f"data**, and kept {own['bounds kept']} printed bounds. The others are shapes of "
+            "files, which show that we hold the same data, and arithmetic:",
+            "",
+            _line(["what a number takes", *columns]),
+            "|" + " --- |" * (1 + len(columns)),
+            *(_line([KINDS[kind], *(counts[kind][one] for one in columns)]) for kind in KINDS),
+            "",
+            f"Quotes are as printed, except in {repaired} rows that our copy garbles; they say so.",
+        ]
+    )
+
+
 def _section(item: dict[str, Any], found: dict[str, Any]) -> str:
     parts = [f"### {item['where']}: {item['title']}"]
     parts.append(f"*Protocol.* {item['protocol']} *Assumed.* {item['assumed']}")
+    for row, reads in item.get("repaired", {}).items():
+        parts.append(f"*Repaired.* {row}: our copy of the paper reads {reads}.")
     rows = numbers(item, found)
     if rows:
         parts.append(_number_table(rows))

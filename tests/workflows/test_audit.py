@@ -59,6 +59,21 @@ def test_a_copy_fails_the_gate_and_the_report_is_there_all_the_same(files: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("shown", [(), ("--json",)])
+def test_a_bad_verdict_ends_with_1_also_without_gates(files: Path, shown: tuple[str, ...]) -> None:
+    compared = (str(files / "original.csv"), str(files / "copy.csv"))
+    report = str(files / "report.html")
+    result = run(*compared, "--attempts", "30", "--seed", "1", "-o", report, *shown)
+    assert isinstance(result.exception, PrivacyError)
+    assert result.exception.exit_code == 1
+    assert "verdict on privacy" in str(result.exception)
+    assert "--accept-risk" in str(result.exception)
+    assert "Do not release this" in (files / "report.html").read_text()
+    if shown:
+        assert json.loads(result.stdout)["verdict"]["privacy"]["level"] == "bad"
+
+
+@pytest.mark.slow
 def test_a_good_release_passes_and_speaks_json(files: Path) -> None:
     result = run(
         str(files / "original.csv"),
@@ -153,7 +168,7 @@ def test_the_policy_keeps_options_and_gates_and_the_command_line_wins(files: Pat
     assert isinstance(result.exception, GateError)
     gates = json.loads(result.stdout)["gates"]
     assert [(g["name"], g["limit"], g["people"]) for g in gates] == [("max_linkage", 0.05, 30)]
-    assert run(*arguments, str(policy), "--max-linkage", "1").exit_code == 0
+    assert isinstance(run(*arguments, str(policy), "--max-linkage", "1").exception, PrivacyError)
     for text, message in (
         ("max_linkag = 0.05", "did you mean 'max_linkage'"),
         ('max_linkage = "lots"', "'max_linkage' in [audit] must be"),

@@ -83,6 +83,7 @@ def test_an_accepted_risk_stays_in_manifest_and_report(source: Path, tmp_path: P
     assert manifest.verdict["privacy"]["level"] == "bad"
     assert json.loads((tmp_path / "r.json").read_text())["accepted_risk"] == REASON
     audited = run("audit", source, tmp_path / "r.csv", "-o", tmp_path / "a.json", "--json")
+    assert audited.exit_code == 0, audited.exception  # somebody took the risk, and said why
     assert json.loads(audited.stdout)["verdict"]["privacy"]["level"] == "bad"
     assert json.loads((tmp_path / "a.json").read_text())["accepted_risk"] == REASON
 

@@ -360,10 +360,6 @@ def _ending(*ends: str) -> Callable[[Study], dict[str, tuple[Path, str]]]:
     return found
 
 
-def _no_files(study: Study) -> dict[str, tuple[Path, str]]:
-    return {}
-
-
 STEPS = {
     "mine": Step("Which rules are in the baskets?", "Rules that hold often enough are mined. They "
         "are for you only.", "Mine", _thresholds, _mine,

@@ -258,7 +258,10 @@ def preset_notes(preset: int | None) -> list[str]:
 
 
 def check_outcome(found: Audit) -> None:
-    """Raise an error if a gate failed, or if the release is not what its manifest says."""
+    """Raise if a gate failed, the release is not what its manifest says, or the verdict is bad.
+
+    A bad verdict passes if the manifest says who accepted the risk when the release was made.
+    """
     from tulle.auditing import check_gates
 
     check_gates(found.result.get("gates", []))
@@ -266,6 +269,12 @@ def check_outcome(found: Audit) -> None:
     broken = [row["name"] for row in guarantee["rows"] if not row["holds"]] if guarantee else []
     if broken:
         raise PrivacyError(f"the release does not match its manifest: {', '.join(broken)}")
+    privacy = found.verdict["privacy"]
+    if privacy["level"] == "bad" and not found.result.get("accepted_risk"):
+        raise PrivacyError(
+            f"the verdict on privacy is 'bad': {privacy['reason']} A release that was made with "
+            "--accept-risk REASON passes: its manifest keeps the reason"
+        )
 
 
 def attack_rows(found: Audit) -> list[dict[str, Any]]:

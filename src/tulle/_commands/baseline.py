@@ -92,8 +92,8 @@ def baseline(
     accepted = check_accepted(accept_risk)
     format_of(source), format_of(output)
     reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
-    tables = ("INPUT", "--control")
-    check_files(reads, release=output, report=report, folders=tables, force=force)
+    folders = ("INPUT", "--control")
+    check_files(reads, release=output, report=report, folders=folders, force=force)
     signer = signing_key(sign_key)
     options = resolve("baseline", Comparing(), policy, given)
     _refuse_contradictions(options, control)

@@ -2,8 +2,8 @@
 
 Commands are found by the names of the files in ``tulle/cli/commands``; each is imported only when
 it is listed or run, and imports the library only when it works, so that ``tulle --help`` answers
-at once. Exit codes: 0 success, 1 a guarantee or a gate failed, 2 an error in usage or data,
-130 interrupted.
+at once. Exit codes: 0 success, 1 a guarantee, a gate or the verdict failed, 2 an error in usage or
+data, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def tulle(ctx: click.Context, debug: bool) -> None:
     """Share the shape of your data, not the people in it.
 
     Start with tulle demo, then tulle inspect FILE. Exit codes: 0 success,
-    1 a guarantee or a gate failed, 2 an error in usage or data.
+    1 a guarantee, a gate or the verdict failed, 2 an error in usage or data.
 
     Shell completion: eval "$(_TULLE_COMPLETE=bash_source tulle)"
     """

@@ -109,8 +109,9 @@ def command(original: str, release: str, as_json: bool, public: bool, **argument
     """Measure what RELEASE lost of ORIGINAL, and attack it.
 
     A --max gate limits the risk: how much more often the attack succeeds than on the control, or
-    than by guessing if there is none. The exit code is 1 if a gate fails, or if RELEASE does not
-    match its manifest; the report is written in any case.
+    than by guessing if there is none. The exit code is 1 if a gate fails, if RELEASE does not match
+    its manifest, or if the verdict on privacy is bad and its manifest does not say who accepted
+    the risk; the report is written in any case.
     """
     from tulle._commands.audit import attack_rows, audit_files, check_outcome, preset_notes
 

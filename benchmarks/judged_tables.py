@@ -9,6 +9,7 @@ ingredient does. The results of other labels are kept, so that versions stand si
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -53,6 +54,7 @@ def options(
     parser.add_argument("--set", action="append", default=[], metavar="MODULE.NAME=VALUE")
     parser.add_argument("--label", default=f"version {tulle.__version__}")
     parser.add_argument("--fits", type=int, default=None, help="releases a side, of attacks")
+    parser.add_argument("--people", type=int, default=2, help="people attacked of each kind")
     parser.add_argument("--rows", type=int, default=None, help="most rows of a table")
     chosen, _ = parser.parse_known_args()
     for setting in chosen.set:
@@ -142,9 +144,9 @@ def write_versions(
 
 def _rows_of(text: str) -> list[list[str]]:
     """The rows of the first table of a results page."""
-    lines = text.splitlines()
-    table = [line for line in lines if line.startswith("|")][2:]
-    return [[part.strip() for part in line.strip("|").split("|")] for line in table]
+    table = itertools.dropwhile(lambda line: not line.startswith("|"), text.splitlines())
+    rows = itertools.takewhile(lambda line: line.startswith("|"), table)
+    return [[part.strip() for part in row.strip("|").split("|")] for row in rows][2:]
 
 
 def cell(value: Any) -> str:
@@ -152,6 +154,12 @@ def cell(value: Any) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:.4f}" if abs(value) < 0.05 else f"{value:.3f}"
+
+
+def ranged(values: Sequence[float]) -> str:
+    """A mean and, if there are several values, the smallest and the largest."""
+    mean = cell(float(np.mean(values)))
+    return mean if len(values) == 1 else f"{mean} ({cell(min(values))} to {cell(max(values))})"
 
 
 def means(rows: Sequence[dict[str, float]]) -> dict[str, float]:

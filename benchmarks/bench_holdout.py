@@ -48,6 +48,7 @@ def main(quick: bool = False) -> None:
         rows,
         asked.label,
         quick,
+        keys=2,
         notes="Accuracy: one less the mean total variation of columns (10 bins) and of pairs; "
         "overall is the mean of both. DCR share: released rows nearer to a training person than "
         f"to a stranger (ties half), of {MOST_SHARED} rows, in ranks of numbers and categories as "

@@ -57,6 +57,7 @@ def main(quick: bool = False) -> None:
         rows,
         asked.label,
         quick,
+        keys=2,
         notes=f"Two thirds of a table (of at most {rows_most} rows) are members and are released "
         "with the defaults; one third are strangers. Told apart: AUC of gradient boosting, release "
         "against strangers (0.5 is best). Three-way TV: total variation of 60 triples of columns, "

@@ -66,6 +66,7 @@ def main(quick: bool = False) -> None:
         rows,
         asked.label,
         quick,
+        keys=2,
         notes="Shape and Trend: mean error of columns and pairs in per cent (less is better). "
         "Model: ROC AUC on the real test rows of gradient boosting trained on the release "
         f"({'XGBoost' if python else 'scikit-learn, so not comparable with published values'}, "

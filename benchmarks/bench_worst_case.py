@@ -164,6 +164,7 @@ def main(quick: bool = False) -> None:
         rows,
         asked.label,
         quick,
+        keys=3,
         notes="AUC of telling releases with a person from releases with a random other in the "
         "person's place, by two learners that see counts of shared values, pairs, nearest rows, "
         "means and ends (extra trees, logistic regression; five folds): 0.5 is best. Means over "

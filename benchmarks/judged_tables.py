@@ -106,12 +106,15 @@ def release(people: pd.DataFrame, k: int, seed: int, **more: Any) -> pd.DataFram
     return released(people, k, seed, **more)[0]
 
 
-def released(people: pd.DataFrame, k: int, seed: int, **more: Any) -> tuple[pd.DataFrame, float]:
+def released(
+    people: pd.DataFrame, k: int, seed: int, levels: Any = None, **more: Any
+) -> tuple[pd.DataFrame, float]:
     """Return a release and the CPU seconds it took."""
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # duplicates, small classes: known of these tables
-        made = tulle.Condenser(k=k, random_state=seed, **more).fit_resample(people.copy())
+        condenser = tulle.Condenser(k=k, random_state=seed, **more)
+        made = condenser.fit_resample(people.copy(), levels=levels)
     return made, time.process_time() - start
 
 
@@ -129,13 +132,20 @@ def write_versions(
     rows: Sequence[Sequence[Any]],
     label: str,
     quick: bool,
+    keys: int = 1,
     **more: Any,
 ) -> None:
-    """Write a table whose first column is the version; rows of other versions are kept."""
+    """Write a table whose first column is the version.
+
+    Rows of earlier runs are kept, unless version and the first ``keys`` cells are those of a row.
+    """
     new = [[label, *(cell(value) for value in row)] for row in rows]
     path = RESULTS / f"{name}.md"
     old = _rows_of(path.read_text()) if path.exists() and not quick else []
-    kept = [row for row in old if row[0] != label and len(row) == len(header) + 1]
+    again = {tuple(row[: keys + 1]) for row in new}
+    kept = [
+        row for row in old if tuple(row[: keys + 1]) not in again and len(row) == len(header) + 1
+    ]
     packages = ("numpy", "numba", "pandas", "scikit-learn")
     write_table(
         name, title, ["version", *header], [*kept, *new], quick=quick, packages=packages, **more

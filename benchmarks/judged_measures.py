@@ -19,7 +19,6 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 Floats = np.ndarray
 ATTACKS = ("nearest", "ratio", "classifier", "margins")
 MOST_ATTACKED = 1500  # members, and as many strangers
-BASE = 16  # more than the codes of a column in cells
 
 
 def judge(
@@ -105,7 +104,8 @@ def some_columns(columns: int, count: int, width: int, seed: int = 0) -> list[An
 
 def counted(tables: Sequence[Any], columns: Any) -> Iterator[tuple[Any, Any]]:
     """Yield for each table the joint cell of its rows and how many rows each such cell has."""
-    powers = BASE ** np.arange(len(columns))[::-1]
+    base = max(int(table[:, columns].max()) for table in tables) + 1
+    powers = base ** np.arange(len(columns))[::-1]
     keys = [table[:, columns] @ powers for table in tables]
     size = max(int(key.max()) for key in keys) + 1
     for key in keys:

@@ -20,6 +20,7 @@ ENVIRONMENTS = {
         ["anonymeter", "sdmetrics", "scikit-learn"],
         ["CART leaf 5", "CART leaf 20", "MDAV k=5", "MDAV k=20"],
     ),
+    "tabsyn": (["sdmetrics", "scikit-learn", "xgboost-cpu"], []),
     "syndiffix": (["syndiffix", "pandas<3"], ["SynDiffix"]),
     "arfpy": (["arfpy", "pandas<3", "numpy<2"], ["arfpy"]),
     "datasynthesizer": (

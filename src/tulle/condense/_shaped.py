@@ -179,7 +179,7 @@ class Shape:
         self.tables = [
             ShapedTable(encoder, plan, model, None if classes is None else classes.classes)
         ]
-        return grouper.facts
+        return grouper.finish()
 
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw records, from all merged tables by their numbers; classes are the last columns."""

@@ -73,7 +73,7 @@ def test_no_guarantee_no_output(
 
 def test_duplicates_only_are_released_with_a_warning(tmp_path: Path) -> None:
     with pytest.warns(PrivacyWarning, match="4 of 4 groups"):
-        result = condense(pl.DataFrame({"a": [1, 2] * 20, "b": [2.5, 3.5] * 20}), tmp_path)
+        result = condense(pl.DataFrame({"a": [1, 2] * 100, "b": [2.5, 3.5] * 100}), tmp_path)
     assert result.exit_code == 0
     assert "degenerate groups 4" in " ".join(result.output.split())
 

@@ -85,7 +85,7 @@ def condense_cell(
         del records, order  # a cell is as large as memory allows
         size = round(size * len(rows) / n)
         drawn = _drawn(codes, layout, encoder, grouper, size)
-        facts = grouper.facts
+        facts = grouper.finish()
     else:
         papers = condenser._unfitted()
         points = records["point"][rows]

@@ -313,11 +313,12 @@ def fit_coded(
     known = telling_columns(coordinates, moments)
     forests = _fit_forests(models, cells, owners, scores, known, least, rng, asked, most, k, exact)
     groups, labels = None, None
-    if group is not None and len(models) > int(labelled):
+    if group is not None:
         size = max(_GROUP * k, _GROUP_BY_COLUMN * len(models))
         members = group(points * scale, np.full(len(points), size))
         labels = _labels(members, cells[0]) if labelled else None
-        first = int(ends[0]) if labels is not None else 0  # a known class needs no point
+        known = labels is not None and len(models) > 1
+        first = int(ends[0]) if known else 0  # a known class needs no point
         groups = condense(points[:, first:], members, owners, None if exact else rng)
     least = min(least, int(owners.weights.sum() + 0.5))  # one leaf holds all of a small table
     for forest, model, codes in zip(forests, models, cells):

@@ -122,12 +122,15 @@ class Grouper:
     watch: Watcher | None = None
     _asked: list[LevelSummary] = field(default_factory=list)
     _facts: GroupFacts | None = None
+    _watched: tuple[Floats, Ints, Ints] | None = None  # points, groups and levels, if anyone looks
 
-    @property
-    def facts(self) -> GroupFacts:
-        """Return what is known of the groups that were formed last."""
+    def finish(self) -> GroupFacts:
+        """Show the groups that were formed last to the watcher; return what is known of them."""
         if self._facts is None:
             raise AssertionError("no groups were formed yet")
+        if self.watch is not None and self._watched is not None:
+            points, groups, levels = self._watched
+            self.watch(points, groups, GroupMoments.of(points, groups, levels))
         return self._facts
 
     def __call__(self, points: Floats, demands: Ints) -> Ints:
@@ -194,7 +197,7 @@ class Grouper:
         loss = 100.0 * cost / total if total > 1e-12 else 0.0
         self._facts = replace(facts, level_summary=self._asked, diversity_loss=loss)
         if self.watch is not None:
-            self.watch(points, groups, GroupMoments.of(points, groups, levels))
+            self._watched = points, groups, levels
 
 
 def _within(points: Floats, groups: Ints) -> float:

@@ -52,7 +52,7 @@ class Papers:
         refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
         self.moments = GroupMoments.of(matrix, groups, levels)
         encoder.reach(self.means)
-        return self._described(grouper.facts)
+        return self._described(grouper.finish())
 
     def _described(self, facts: GroupFacts) -> GroupFacts:
         """Add what drawing from these statistics reveals."""

@@ -184,7 +184,7 @@ class Shape:
         people = block.people
         count = block.frame.height if people is None else len(np.unique(people))
         self.notes = relation_notes(count, k, model.leaf)
-        return grouper.facts
+        return grouper.finish()
 
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw records, from all merged tables by their numbers; classes are the last columns."""

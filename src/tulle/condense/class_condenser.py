@@ -163,9 +163,9 @@ class ClassCondenser(BaseEstimator):
         units, self.k_ = self._plan(labels, demands, people)
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
+        asked = check_levels(self.k_ if demands is None else demands, frame.height)
         crowd = self._crowd(template, units, demands, people, frame.height, rng)
         encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else (), crowd)
-        asked = demands if demands is not None else np.full(frame.height, self.k_)
         note_features(self, frame.columns, plain=exit.plain)
         self._template = clone(template)
         if self.k_ is not None:

@@ -2,7 +2,7 @@
 
 Some 2,300 tables of R packages, as they are: an estimator may refuse a table with a ``TulleError``,
 and any other exception is a fault of Tulle. A worker process does the work: a table that takes more
-than a minute of CPU time is given up, as is one that does not come back at all, and the others go on.
+than a minute of CPU time is given up, as is one that never comes back, and the others go on.
 """
 
 from __future__ import annotations

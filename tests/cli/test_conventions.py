@@ -267,7 +267,7 @@ def test_what_was_a_warning_is_no_note_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pl.DataFrame({"a": [1, 2] * 20, "b": [2.5, 3.5] * 20}).write_csv("t.csv")
+    pl.DataFrame({"a": [1, 2] * 100, "b": [2.5, 3.5] * 100}).write_csv("t.csv")
     monkeypatch.setattr(sys, "argv", ["tulle", "condense", "t.csv", "-o", "r.csv"])
     with pytest.raises(SystemExit) as stop, warnings.catch_warnings():
         warnings.simplefilter("default")

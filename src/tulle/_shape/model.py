@@ -317,8 +317,8 @@ def fit_coded(
         size = max(_GROUP * k, _GROUP_BY_COLUMN * len(models))
         members = group(points * scale, np.full(len(points), size))
         labels = _labels(members, cells[0]) if labelled else None
-        known = labels is not None and len(models) > 1
-        first = int(ends[0]) if known else 0  # a known class needs no point
+        # a class that is known from the group needs no point
+        first = int(ends[0]) if labels is not None and len(models) > 1 else 0
         groups = condense(points[:, first:], members, owners, None if exact else rng)
     least = min(least, int(owners.weights.sum() + 0.5))  # one leaf holds all of a small table
     for forest, model, codes in zip(forests, models, cells):

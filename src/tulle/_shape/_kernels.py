@@ -329,22 +329,6 @@ def _next(features: Any, row: int, node: int, split: Any, goes_left: Any, left: 
 
 
 @kernel
-def pick(rises: Any, starts: Any, leaves: Any, members: Any) -> Any:
-    """Return, for each row, the last place of its leaf whose running total it has reached."""
-    out = np.empty(len(leaves), np.int64)
-    for row in range(len(leaves)):
-        low, high = starts[leaves[row]], starts[leaves[row] + 1]
-        while high - low > 1:
-            middle = (low + high) >> 1
-            if rises[middle] <= members[row]:
-                low = middle
-            else:
-                high = middle
-        out[row] = low
-    return out
-
-
-@kernel
 def match(drawn: Any, n_cells: int, leaves: Any, n_leaves: int, by_point: Any) -> Any:
     """Hand the cells drawn in each leaf to its rows: in ascending order, to rows in ``by_point``.
 

@@ -57,13 +57,8 @@ class Tree:
         first, last = self.rises[self.starts[leaves]], self.rises[self.starts[leaves + 1]]
         level = _even(leaves, len(self.split), rng)
         member = first + np.floor(level * (last - first)).astype(np.int64)
-        if len(self.split) == 1 or len(leaves) <= FEW:
-            place = np.searchsorted(self.rises, member, side="right") - 1
-            place = np.minimum(place, self.starts[leaves + 1] - 1)
-        else:
-            from tulle._shape._kernels import pick
-
-            place = pick(self.rises, self.starts, leaves, member)
+        place = np.searchsorted(self.rises, member, side="right") - 1
+        place = np.minimum(place, self.starts[leaves + 1] - 1)
         return self.cells[np.minimum(place, len(self.cells) - 1)]
 
 

@@ -21,7 +21,7 @@ from tulle.condense._levels import common_level
 from tulle.condense.condenser import Condenser
 from tulle.table._encoder import TableEncoder
 
-_GROWN_ON = 20_000  # records that a tree is grown on
+_GROWN_ON = 10_000  # records that a tree is grown on
 
 
 @dataclass(frozen=True)

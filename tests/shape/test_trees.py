@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle._shape._kernels import grow
 from tulle._shape.cells import fit_cells
 from tulle._shape.columns import CategoryColumn, NumberColumn
@@ -39,7 +40,7 @@ def best_first_split(
 
 
 @given(st.integers(0, 2**16), st.sampled_from([5, 20, 60]))
-@settings(max_examples=25, deadline=None)
+@few(25)
 def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: int) -> None:
     features, states, people = made(seed)
     (split, _), goes_left, leaf = grow(
@@ -60,7 +61,7 @@ def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: in
 
 
 @given(st.integers(0, 2**16))
-@settings(max_examples=15, deadline=None)
+@few(15)
 def test_leaves_hold_different_people_not_rows(seed: int) -> None:
     features, target, _ = made(seed)
     person = np.random.default_rng(seed).integers(0, 80, 400)

@@ -13,23 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 
+import tests.examples  # noqa: F401 -- loads the profile of Hypothesis
 from tests.marks import BROWSER, GUARANTEES, SERVER, SLOW
 from tests.servers import postgres_server
 from tulle.io._sql import connected, execute, parse
 
 HERE = Path(__file__).parent
-EXAMPLES = int(os.environ.get("TULLE_FUZZ_EXAMPLES", "0"))  # 0: the repeatable ones
-REPEATED = 50  # examples of a property in the gate, the same in every run; many more in make fuzz
-
-settings.register_profile(
-    "tulle", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "fuzz", deadline=None, print_blob=True, suppress_health_check=list(HealthCheck)
-)
-settings.load_profile("fuzz" if EXAMPLES else "tulle")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,15 +32,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             _mark(item)
-        if hasattr(getattr(item, "obj", None), "hypothesis"):
-            # a test's own number of examples comes before that of a profile
-            own = item.obj._hypothesis_internal_use_settings
-            few = min(own.max_examples, REPEATED)
-            item.obj._hypothesis_internal_use_settings = (
-                settings(own, max_examples=EXAMPLES, derandomize=False)
-                if EXAMPLES
-                else settings(own, max_examples=few)
-            )
 
 
 def _mark(item: pytest.Item) -> None:

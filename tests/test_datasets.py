@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle.datasets import quest
 from tulle.errors import ParameterError
 
@@ -59,7 +60,7 @@ def test_quest_patterns_make_items_meet_more_often_than_chance():
     correlation=st.floats(0, 2),
     corruption=st.floats(0, 0.99),
 )
-@settings(max_examples=40, deadline=None)
+@few(40)
 def test_quest_any_parameters_give_the_shape_asked(T, I, D, L, N, correlation, corruption):  # noqa: E741
     baskets = quest(T, I, D, L, N, correlation=correlation, corruption=corruption, random_state=0)
     assert baskets.shape == (D, N)

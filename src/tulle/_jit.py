@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import cgutils, event
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 int64: Any = np.int64  # in kernels: an index of this type, and not a part compiled for a literal
@@ -35,7 +35,7 @@ def kernel(function: Kernel) -> Kernel:
     try:
         compiled: Any = numba.njit(cache=True, **_OPTIONS)(function)
     except (RuntimeError, OSError):  # neither the folder of the file nor home is writable
-        return part(function)
+        return cast(Kernel, numba.njit(**_OPTIONS)(function))
     kept = getattr(compiled, "stats", None)  # not where NUMBA_DISABLE_JIT=1: a plain function
     if kept is not None:
         forget_outdated(Path(function.__code__.co_filename).parent, Path(kept.cache_path))
@@ -43,11 +43,11 @@ def kernel(function: Kernel) -> Kernel:
 
 
 def part(function: Kernel) -> Kernel:
-    """Compile a function that only kernels call: it is kept on disk inside of them.
+    """Compile a function that only kernels call: inside of them, and without one for Python.
 
     Call it with ``int64(0)`` rather than ``0``: numba compiles it again for a literal.
     """
-    return cast(Kernel, numba.njit(**_OPTIONS)(function))
+    return cast(Kernel, register_jitable(**_OPTIONS)(function))
 
 
 def inlined(function: Kernel) -> Kernel:
@@ -56,7 +56,7 @@ def inlined(function: Kernel) -> Kernel:
     A call copies address, shape and strides of every array, which for a tuple of many arrays
     takes longer than a short loop over them.
     """
-    return cast(Kernel, numba.njit(forceinline=True, **_OPTIONS)(function))
+    return cast(Kernel, register_jitable(forceinline=True, **_OPTIONS)(function))
 
 
 borrowing = kernel  # the name of kernels that make no arrays, where :func:`borrowed` is of use

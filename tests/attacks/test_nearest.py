@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle._attacks.nearest import MISMATCH, _by_blocks, _by_kernel, between, nearest, spacing
 from tulle._attacks.records import Records, chosen
 from tulle.errors import ParameterError
@@ -35,7 +36,7 @@ def obvious(targets: Records, reference: Records, count: int) -> tuple[np.ndarra
     return np.array(rows), np.array(squares)
 
 
-@settings(max_examples=25, deadline=None)
+@few(25)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 12),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle._attacks.copies import exact_copies, near_copies
@@ -54,7 +54,6 @@ def spacings(some: Records, original: Records) -> list[float]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_copies_and_linkage_count_what_they_say(seed: int) -> None:
     original, release, control = tables(seed)
@@ -76,7 +75,6 @@ def test_copies_and_linkage_count_what_they_say(seed: int) -> None:
     assert found == [tuple(pair) for pair in expected]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_singling_out_counts_people_who_are_alone_here_and_there(seed: int) -> None:
     original, release, _ = tables(seed)

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.attacks.test_table_attacks import ATTACKS, shuffled
+from tests.examples import few
 from tulle import Condenser, audit
 from tulle._attacks.homogeneity import homogeneity
 from tulle._attacks.nearest import nearest, spacing
@@ -64,7 +65,7 @@ def test_counting_records_would_have_hidden_the_copies() -> None:
     assert by_records < 0.5
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(st.integers(0, 2**32), st.integers(1, 30), st.integers(1, 9))
 def test_the_nearest_of_another_person_is_found(seed: int, count: int, most: int) -> None:
     rng = np.random.default_rng(seed)
@@ -78,7 +79,7 @@ def test_the_nearest_of_another_person_is_found(seed: int, count: int, most: int
         assert apart == (np.inf if expected is None else pytest.approx(expected[0, 0]))
 
 
-@settings(max_examples=20, deadline=None)
+@few(20)
 @given(st.integers(0, 2**32))
 def test_halves_of_a_control_share_nobody(seed: int) -> None:
     rng = np.random.default_rng(seed)

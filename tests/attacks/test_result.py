@@ -6,7 +6,7 @@ import dataclasses
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -14,7 +14,6 @@ from tulle._attacks import NO_EVIDENCE, AttackResult, wilson
 from tulle.errors import ParameterError
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_agrees_with_scipy(counts: tuple[int, int]) -> None:
     successes, attempts = counts
@@ -24,7 +23,6 @@ def test_wilson_agrees_with_scipy(counts: tuple[int, int]) -> None:
     assert found.high == pytest.approx(expected.high, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 500), st.integers(1, 500), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_every_figure_lies_where_it_must(n: int, m: int, a: float, b: float, c: float) -> None:
     result = AttackResult("x", n, int(a * n), b * n, int(c * m), m)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
@@ -161,7 +161,6 @@ def test_inference_of_a_number_with_missing_values_reads_missing_too() -> None:
 
 
 @given(heap=st.floats(-3, 3), above=st.booleans())
-@settings(max_examples=200)
 def test_guessing_is_right_about_a_heap_at_the_edge_of_its_window(heap: float, above: bool) -> None:
     rng = np.random.default_rng(0)
     spread = rng.uniform(0.05, 0.2, 30) * (1 if above else -1)
@@ -197,7 +196,6 @@ def test_the_closest_released_record_of_a_copy_is_at_no_distance(data: tuple) ->
     assert closest_distances(control, original, rng).min() > 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.booleans())
 def test_the_secret_of_records_alike_is_the_commonest_or_the_median(
     count: int, seed: int, numeric: bool

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.auditing._pictures import histogram
@@ -54,7 +54,6 @@ def test_labels_say_what_is_in_a_bar(values: Any, first: str, last: str) -> None
     assert len(set(found)) == len(found)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.floats(-1e300, 1e300) | st.integers(-40, 40).map(float), min_size=1, max_size=60),
     st.integers(2, 12),

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import Column, Kind, Role, generalize, randomize, rotate
 from tulle.errors import DataError, ParameterError, PrivacyError
 
@@ -45,7 +46,7 @@ def contains(label: str, value: Any) -> bool:
 
 @pytest.mark.slow
 @given(st.integers(2, 40), st.integers(0, 5))
-@settings(max_examples=25, deadline=None)
+@few(25)
 def test_at_least_k_look_alike_and_every_label_is_true(k: int, seed: int) -> None:
     table = people(120, seed)
     made = generalize(table, k, columns={"ill": "sensitive"})
@@ -143,7 +144,7 @@ def test_the_distribution_of_numbers_is_recovered() -> None:
 
 @pytest.mark.slow
 @given(st.floats(0.3, 0.95))
-@settings(max_examples=10, deadline=None)
+@few(10)
 def test_shares_of_categories_are_recovered(keep: float) -> None:
     table = people(20_000).select("ill")
     made = randomize(table, keep=keep, random_state=0)

@@ -11,11 +11,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from sklearn.base import clone
 
+from tests.examples import few
 from tulle import ClassCondenser, Condenser
 from tulle._shape.trees import Forest
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
@@ -51,7 +52,7 @@ def test_every_group_has_at_least_k_records():
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@few(25)
 @given(st.integers(5, 60), st.integers(1, 4), st.integers(0, 999))
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_every_level_is_met(n, d, seed):

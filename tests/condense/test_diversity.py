@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import (
     ClassCondenser,
     Column,
@@ -49,7 +50,7 @@ def _groups(condenser: Condenser, table: pl.DataFrame) -> tuple[np.ndarray, np.n
 
 @pytest.mark.slow
 @pytest.mark.guarantee
-@settings(max_examples=12, deadline=None)
+@few(12)
 @given(seed=st.integers(0, 2**32 - 1), values=st.integers(2, 4))
 def test_every_group_holds_enough_different_values(seed: int, values: int) -> None:
     table = _patients(np.random.default_rng(seed), 160)
@@ -63,7 +64,7 @@ def test_every_group_holds_enough_different_values(seed: int, values: int) -> No
 
 @pytest.mark.slow
 @pytest.mark.guarantee
-@settings(max_examples=12, deadline=None)
+@few(12)
 @given(seed=st.integers(0, 2**32 - 1), distance=st.sampled_from([0.2, 0.4, 0.6]))
 @example(seed=7323, distance=0.6)  # what was drawn for a leaf was further away than its people
 def test_every_group_and_every_leaf_is_close_to_the_table(seed: int, distance: float) -> None:

@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import datasets
 
@@ -131,7 +131,6 @@ def tables(draw: st.DrawFn) -> pl.DataFrame:
     return pl.DataFrame(made)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.integers(2, 9), st.sampled_from(["shape", "uniform", "mean"]))
 def test_random_tables(table: pl.DataFrame, k: int, synthesis: str) -> None:
     condenser = Condenser(k, synthesis=synthesis, random_state=0)

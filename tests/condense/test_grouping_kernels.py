@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference.kernels import callable_part
 from tests.reference.mdav import mdav_written_down
 from tulle.condense.groupings import (
@@ -62,7 +63,7 @@ def kernel_mdav(matrix: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return groups
 
 
-@settings(max_examples=20)
+@few(20)
 @given(seeds, st.integers(2, 60), st.integers(2, 6))
 def test_mdav_is_mdav_as_written_down(seed: int, n: int, k: int) -> None:
     matrix = np.random.default_rng(seed).normal(size=(n, 3))
@@ -74,7 +75,7 @@ def test_mdav_is_mdav_as_written_down(seed: int, n: int, k: int) -> None:
         assert (together == (expected[:, None] == expected)).all()
 
 
-@settings(max_examples=20)
+@few(20)
 @given(seeds, st.integers(40, 300), st.integers(1, 5), st.integers(2, 9))
 def test_large_groupings_are_valid_and_exchanges_never_add_error(
     seed: int, n: int, d: int, top: int
@@ -121,7 +122,7 @@ def brute_gains(matrix: np.ndarray, cells: Cells) -> tuple[float, float]:
     return swap, move
 
 
-@settings(max_examples=25)
+@few(25)
 @given(seeds, st.tuples(st.integers(2, 8), st.integers(2, 8)), st.integers(1, 2))
 def test_best_swap_and_move_are_the_best_of_all(
     seed: int, sizes: tuple[int, int], top: int
@@ -136,7 +137,7 @@ def test_best_swap_and_move_are_the_best_of_all(
     assert found == pytest.approx(best_of_moves, abs=1e-9)
 
 
-@settings(max_examples=25)
+@few(25)
 @given(seeds, st.sampled_from([(5, 7), (40, 60), (300, 280)]), st.integers(1, 5))
 def test_an_exchange_gains_what_it_says(seed: int, sizes: tuple[int, int], top: int) -> None:
     matrix, cells = two_groups(seed, sizes, top)
@@ -171,7 +172,7 @@ def test_many_traded_at_once_are_about_as_good_as_one_by_one() -> None:
     assert error_of(matrix, traded) <= 1.02 * error_of(matrix, one_by_one)
 
 
-@settings(max_examples=15)
+@few(15)
 @given(seeds, st.tuples(st.integers(32, 60), st.integers(32, 60)), st.sampled_from([1, 45]))
 def test_small_and_large_inputs_trade_alike(seed: int, sizes: tuple[int, int], top: int) -> None:
     matrix, cells = two_groups(seed, sizes, top)
@@ -243,7 +244,7 @@ def test_random_trees_find_most_of_the_nearest_groups() -> None:
     assert found >= 0.9 * true.size
 
 
-@settings(max_examples=15)
+@few(15)
 @given(seeds, st.integers(30, 200), st.integers(2, 9))
 def test_the_search_for_the_best_groups_stays_valid(seed: int, n: int, top: int) -> None:
     matrix, levels = drawn(seed, n, 2, top)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference.construct_groups import construct_groups
 from tulle._choices import GROUPINGS as METHODS
 from tulle.condense._levels import check_feasible, check_groups
@@ -32,7 +33,7 @@ def drawn(seed: int, n: int, d: int, top: int, alike: bool) -> tuple[np.ndarray,
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=30)
+@few(30)
 @given(
     st.integers(0, 10**6),
     st.integers(1, 60),
@@ -136,7 +137,6 @@ def test_pair_of_figure_6_is_broken_up() -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 50), st.integers(1, 8), st.integers(2, 3))
-@settings(max_examples=60)
 def test_construct_groups_is_the_papers(seed: int, n: int, top: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(n, d))

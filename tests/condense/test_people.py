@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import ClassCondenser, Condenser, GroupSizeSearch
 from tulle.errors import DataError, PrivacyError
 from tulle.tuning import search as search_module
@@ -39,7 +40,7 @@ class Groups:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@few(25)
 @given(
     st.integers(0, 2**32),
     st.integers(12, 60),
@@ -122,7 +123,7 @@ def test_merged_condensers_keep_their_people() -> None:
     assert first.merge(second).people_.tolist() == [*first.people_, *second.people_]
 
 
-@settings(max_examples=3, deadline=None)
+@few(3)
 @given(st.integers(0, 2**32), st.integers(40, 90))
 def test_a_search_counts_people_and_does_not_separate_them(seed: int, people: int) -> None:
     table = visits(seed % 1000, people)

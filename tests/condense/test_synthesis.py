@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle._moments import GroupMoments
 from tulle.condense._synthesis import count_degenerate, synthesize
 from tulle.errors import DataError, ParameterError, PrivacyError
@@ -54,7 +55,7 @@ def test_uniform_stays_within_its_range_along_each_eigenvector():
     assert (np.abs(along).max(axis=0) > 0.97 * np.sqrt(3 * values)).all()
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(
     st.lists(st.integers(1, 12).filter(lambda size: size != 2), min_size=1, max_size=6),
     st.integers(1, 7),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.condense.groupings import group_records
@@ -27,7 +27,6 @@ def test_levels_are_cut_where_they_more_than_double(levels, tiers):
     assert tiers_of(np.array(levels)).tolist() == tiers
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=80))
 def test_every_tier_can_stand_alone_where_all_together_can(levels):
     levels = np.array(levels)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle._large import machine, plan
 from tulle._large.cell import condense_cell
 from tulle._large.facts import (
@@ -164,7 +165,7 @@ def test_the_order_of_a_cells_records_does_not_change_it(monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**16), persons=st.booleans(), levels=st.booleans())
-@settings(max_examples=8, deadline=None)
+@few(8)
 def test_every_group_is_as_large_as_each_of_its_members_asks(
     seed: int, persons: bool, levels: bool
 ) -> None:
@@ -279,7 +280,6 @@ def test_a_value_that_enough_people_hold_shows_although_the_sample_has_it_not() 
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=300), st.integers(1, 60), st.data())
-@settings(max_examples=60, deadline=None)
 def test_a_sample_is_the_same_in_any_order_and_holds_whole_people(
     persons: list[int], size: int, data: st.DataObject
 ) -> None:
@@ -351,7 +351,6 @@ def test_a_heap_stays_together_where_levels_need_it(monkeypatch: pytest.MonkeyPa
 
 
 @given(st.lists(st.integers(0, 6), min_size=2, max_size=200), st.integers(2, 9), st.integers(1, 50))
-@settings(max_examples=60, deadline=None)
 def test_a_deal_gives_each_part_as_many_and_equal_records_in_any_order(
     words: list[int], parts: int, size: int
 ) -> None:
@@ -460,7 +459,7 @@ def test_a_heap_of_equal_records_is_one_leaf() -> None:
 
 
 @given(st.lists(st.integers(-1, 5), max_size=80), st.sampled_from([0, 200, 10**6]))
-@settings(max_examples=40, deadline=None)
+@few(40)
 def test_a_spill_gives_back_what_it_took(leaves: list[int], memory: int) -> None:
     dtype = np.dtype([("point", np.float64, (2,)), ("level", np.int64)])
     records = np.zeros(len(leaves), dtype=dtype)

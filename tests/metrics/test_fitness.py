@@ -8,10 +8,11 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress
 
+from tests.examples import few
 from tulle._metrics.breaches import divergence, proximity
 from tulle._metrics.cells import Cells, joined, number_cells
 from tulle._metrics.heaps import heaps
@@ -39,7 +40,7 @@ def test_a_k_marginal_by_hand() -> None:
     assert score(differences(before, before, (2, 2), [(0, 1)])) == 1000
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(rows, rows)
 def test_differences_agree_with_counters(
     left: list[tuple[int, ...]], right: list[tuple[int, ...]]
@@ -129,7 +130,7 @@ def test_heaps_that_are_kept_lost_and_new() -> None:
     assert heaps(np.empty(0), original) == (0, None, 0)
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(rows, rows)
 def test_uniques_agree_with_counters(
     left: list[tuple[int, ...]], right: list[tuple[int, ...]]
@@ -157,7 +158,6 @@ def test_the_papers_examples_of_breaches() -> None:
     assert divergence(group, illness, group, illness).tolist() == [0.5, 0.5]
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows, rows)
 def test_breaches_agree_with_counting(
     left: list[tuple[int, ...]], right: list[tuple[int, ...]]

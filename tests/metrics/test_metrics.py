@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 from scipy.stats.contingency import association as scipy_association
@@ -22,7 +22,6 @@ from tulle._metrics.models import MiningScores, propensity, train_on_release
 values = st.lists(st.integers(-20, 20), min_size=1, max_size=30)
 
 
-@settings(max_examples=50, deadline=None)
 @given(values, values)
 def test_wasserstein_agrees_with_scipy(left: list[int], right: list[int]) -> None:
     first, second = np.array(left, dtype=float), np.array(right, dtype=float)
@@ -30,7 +29,6 @@ def test_wasserstein_agrees_with_scipy(left: list[int], right: list[int]) -> Non
     assert wasserstein(first, second) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
 @given(values, values)
 def test_total_variation_is_a_distance_between_shares(left: list[int], right: list[int]) -> None:
     found = total_variation(np.array(left), np.array(right))

@@ -8,10 +8,11 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.wards import RULES, hospital, impossible
+from tests.examples import few
 from tulle import ClassCondenser, Condenser
 from tulle.errors import DataError, GateError, ParameterError
 from tulle.table.inference import guess_columns
@@ -173,7 +174,7 @@ KINDS = (
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@few(30)
 @given(st.sampled_from(KINDS), st.integers(0, 10**6), st.sampled_from([5, 10]), st.booleans())
 def test_what_holds_in_the_table_holds_in_the_release(kind, seed, k, holes) -> None:
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report import results
@@ -172,7 +172,6 @@ def test_beside_a_hidden_count_no_share_is_told() -> None:
     assert shown == [["1", "< 10", None], ["2", 397, 0.993]]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(2, 30))
 def test_hidden_cells_cannot_be_had_by_subtraction(counts: list[int], k: int) -> None:
     total = sum(counts) or 1

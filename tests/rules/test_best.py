@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference import rules as slow
 from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules import RuleHider, choose_rules
@@ -38,7 +39,7 @@ def small_impact() -> tuple[Transactions, Any]:
 
 
 @given(data=st.data())
-@settings(max_examples=25)
+@few(25)
 def test_walks_and_matrix_agree_with_counting(data: Any) -> None:
     baskets = Transactions.from_lists(shop(1, 40, 7))
     rules = implications(mine(baskets, 4), Fraction(1, 2), 1)

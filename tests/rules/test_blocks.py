@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle import DataError, ParameterError, Transactions
@@ -19,7 +19,6 @@ from tulle.rules.rule import support_count
     st.integers(1, 25),
     st.sampled_from([0.05, 0.2, 0.5, 1, 3, "10%"]),
 )
-@settings(max_examples=80)
 def test_blocks_give_the_itemsets_of_the_whole(
     lists: list[list[int]], size: int, support: float | int | str
 ) -> None:

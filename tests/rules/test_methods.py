@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference import rules as slow
 from tulle._choices import LOOKAHEADS, VICTIMS
 from tulle.errors import PrivacyError
@@ -71,7 +72,6 @@ def all_hidden(sensitive: SensitiveRules, baskets: list[set[int]]) -> bool:
 
 
 @given(problems(), st.integers(1, 20), st.sampled_from(VICTIMS), st.sampled_from(LOOKAHEADS))
-@settings(max_examples=150)
 def test_swa(problem: Any, size: int, scope: str, lookahead: str) -> None:
     baskets, sensitive = problem
     leaving = [limit.leaving for limit in sensitive.limits]
@@ -96,7 +96,7 @@ def test_disclosure_is_a_share_of_each_window() -> None:
 
 
 @given(problems(), st.integers(1, 20), st.sampled_from(LOOKAHEADS))
-@settings(max_examples=30)
+@few(30)
 def test_kernels_of_swa_equal_their_twins(problem: Any, size: int, lookahead: str) -> None:
     _, sensitive = problem
     leaving = [limit.leaving for limit in sensitive.limits]
@@ -114,7 +114,6 @@ def test_kernels_of_swa_equal_their_twins(problem: Any, size: int, lookahead: st
 
 @pytest.mark.parametrize("method", ["naive", "minfia", "maxfia", "rra", "iga"])
 @given(problem=problems())
-@settings(max_examples=60)
 def test_two_scan_methods(method: str, problem: Any) -> None:
     baskets, sensitive = problem
     got = result(sensitive, getattr(victims, method)(sensitive, RNG))
@@ -124,7 +123,6 @@ def test_two_scan_methods(method: str, problem: Any) -> None:
 
 
 @given(problems())
-@settings(max_examples=60)
 def test_random_victims_are_one_item_of_the_rule_each(problem: Any) -> None:
     baskets, sensitive = problem
     got = result(sensitive, victims.ra(sensitive, np.random.default_rng(1)))
@@ -137,7 +135,6 @@ def test_random_victims_are_one_item_of_the_rule_each(problem: Any) -> None:
 
 @pytest.mark.parametrize("method", ["algo1b", "algo2a", "algo2b"])
 @given(problem=problems())
-@settings(max_examples=60)
 def test_verykios_removals(method: str, problem: Any) -> None:
     baskets, sensitive = problem
     got = result(sensitive, getattr(verykios, method)(sensitive, RNG))
@@ -148,7 +145,6 @@ def test_verykios_removals(method: str, problem: Any) -> None:
 
 
 @given(problems())
-@settings(max_examples=80)
 def test_algo1a_only_adds_until_confidence_falls(problem: Any) -> None:
     baskets, sensitive = problem
     try:
@@ -196,7 +192,6 @@ def apply_blocking(edits: Any, sensitive: Any, baskets: Any) -> tuple[Any, list[
 
 
 @given(problems())
-@settings(max_examples=80)
 def test_blocking_makes_rules_uncertain_and_tells_no_lie(problem: Any) -> None:
     baskets, sensitive = problem
     edits = blocking(sensitive, np.random.default_rng(2))
@@ -223,7 +218,6 @@ CELLS = st.sampled_from(["sure", "open", "none"])
 
 
 @given(st.lists(st.lists(CELLS, min_size=4, max_size=4), min_size=1, max_size=4))
-@settings(max_examples=60)
 def test_intervals_are_those_of_all_ways_to_fill_cells_in(cells: list[list[str]]) -> None:
     sure = [{i for i, cell in enumerate(row) if cell == "sure"} for row in cells]
     open_ = [{i for i, cell in enumerate(row) if cell == "open"} for row in cells]
@@ -236,7 +230,6 @@ def test_intervals_are_those_of_all_ways_to_fill_cells_in(cells: list[list[str]]
 
 @pytest.mark.slow
 @given(problems())
-@settings(max_examples=80)
 def test_blocking_by_the_middle(problem: Any) -> None:
     """The middle of an interval ends below the threshold, by brute force, or is refused."""
     baskets, sensitive = problem
@@ -271,7 +264,6 @@ def test_the_middle_asks_for_more_than_the_lower_end() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 40), st.booleans())
-@settings(max_examples=200)
 def test_removals_needed_is_the_least_number(
     support: int, extra: int, limit: int, lowers: bool
 ) -> None:

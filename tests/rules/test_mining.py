@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mlxtend.frequent_patterns import association_rules as mlxtend_rules
 from mlxtend.frequent_patterns import fpgrowth
 from scipy import sparse
 
+from tests.examples import few
 from tests.reference import rules as slow
 from tulle import rules
 from tulle.errors import DataError, ParameterError
@@ -40,7 +41,6 @@ def as_dict(found: Itemsets) -> dict[frozenset[int], int]:
 
 
 @given(BASKETS, st.integers(1, 5))
-@settings(max_examples=80)
 def test_both_ways_find_all_itemsets(baskets: list[set[int]], minimum: int) -> None:
     expected = slow.itemsets(baskets, minimum)
     data = coded(baskets)
@@ -80,7 +80,6 @@ def test_too_many_itemsets_is_an_error() -> None:
 
 
 @given(BASKETS, st.integers(1, 4), st.sampled_from([Fraction(0), Fraction(3, 5), Fraction(1)]))
-@settings(max_examples=60)
 def test_both_ways_find_all_rules(
     baskets: list[set[int]], minimum: int, confidence: Fraction
 ) -> None:
@@ -98,7 +97,7 @@ def test_both_ways_find_all_rules(
 
 @pytest.mark.slow
 @given(BASKETS, st.integers(1, 4), st.sampled_from(["0%", "60%", "100%"]))
-@settings(max_examples=40)
+@few(40)
 def test_support_of_the_antecedent(baskets: list[set[int]], minimum: int, sure: str) -> None:
     """A rule is as frequent as its antecedent: the convention of Borgelt's miner."""
     every = slow.rules(baskets, 1, Fraction(int(sure[:-1]), 100))
@@ -114,7 +113,7 @@ def test_support_of_the_antecedent(baskets: list[set[int]], minimum: int, sure: 
 
 
 @given(BASKETS, st.integers(1, 4))
-@settings(max_examples=30)
+@few(30)
 def test_sizes_and_rows_of_sets_are_the_same_both_ways(
     baskets: list[set[int]], minimum: int
 ) -> None:
@@ -130,7 +129,7 @@ def test_sizes_and_rows_of_sets_are_the_same_both_ways(
 
 
 @given(BASKETS, st.integers(1, 4))
-@settings(max_examples=40)
+@few(40)
 def test_closed_and_maximal(baskets: list[set[int]], minimum: int) -> None:
     every = slow.itemsets(baskets, minimum)
     closed = {s for s, n in every.items() if not any(s < t and n == m for t, m in every.items())}

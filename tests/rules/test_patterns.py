@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.reference import rules as slow
@@ -27,7 +27,6 @@ def shared_sets(frame: Any) -> set[frozenset[Any]]:
     st.lists(st.sets(st.integers(0, 5), min_size=2), min_size=6, max_size=16),
     st.lists(st.sets(st.integers(0, 5), min_size=2, max_size=4), min_size=1, max_size=3),
 )
-@settings(max_examples=80)
 def test_no_inference_regains_a_sensitive_set(
     baskets: list[set[int]], wanted: list[set[int]]
 ) -> None:
@@ -98,7 +97,6 @@ def test_the_attack_finds_what_naive_removal_leaves() -> None:
     st.lists(st.sets(st.integers(0, 3)), min_size=1, max_size=12),
     st.sets(st.sets(st.integers(0, 3), min_size=1, max_size=3).map(frozenset)),
 )
-@settings(max_examples=100)
 def test_the_least_support_is_never_more_than_the_support(
     baskets: list[set[int]], shared: set[frozenset[int]]
 ) -> None:

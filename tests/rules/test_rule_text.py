@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle import Rule, RuleHider
@@ -19,7 +19,6 @@ NAMES = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), max_size=6)
 
 
 @given(st.lists(NAMES, min_size=2, max_size=5, unique=True))
-@settings(max_examples=300)
 def test_a_rule_reads_back_what_it_says(names: list[str]) -> None:
     rule = Rule(names[:-1], names[-1:])
     assert Rule(str(rule)) == rule

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle import Rule, RuleHider
@@ -26,7 +26,6 @@ def test_floats_that_mean_the_same_are_the_same(share: Any) -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 200))
-@settings(max_examples=200)
 def test_a_share_of_baskets_is_its_count(count: int, n_baskets: int) -> None:
     if count <= n_baskets:
         assert support_count("test", count / n_baskets, n_baskets) == count
@@ -54,7 +53,6 @@ def test_what_is_no_share_is_refused_in_words(wrong: Any) -> None:
 
 
 @given(st.integers(1, 300), st.fractions(Fraction(1, 50), 1), st.fractions(0, Fraction(99, 100)))
-@settings(max_examples=300)
 def test_hidden_with_a_margin_is_below_that_share_of_the_threshold(
     n_baskets: int, share: Fraction, margin: Fraction
 ) -> None:
@@ -74,7 +72,6 @@ def test_a_margin_counts_from_the_threshold_and_not_from_the_next_basket() -> No
 
 
 @given(st.integers(1, 5000), st.integers(0, 2**32))
-@settings(max_examples=200)
 def test_random_margins_end_below_the_threshold_and_never_far_below(limit: int, seed: int) -> None:
     rules = [Rule([0], [i]) for i in range(1, 30)]
     margins = drawn_margins("test", rules, "random", np.random.default_rng(seed))

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import _threads
 from tulle._shape.cells import fit_cells
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, Owners, looks_coded
@@ -76,7 +77,7 @@ def test_shape_is_kept(groups: bool, exact: bool) -> None:
 
 
 @given(st.integers(0, 2**16), st.integers(40, 300), st.sampled_from([5, 20]), st.booleans())
-@settings(max_examples=20, deadline=None)
+@few(20)
 def test_any_table_is_sampled_from(seed: int, n: int, k: int, exact: bool) -> None:
     rng = np.random.default_rng(seed)
     columns = table(n, seed)
@@ -251,7 +252,7 @@ def test_two_releases_do_not_show_the_difference_of_totals() -> None:
 
 
 @given(st.integers(0, 2**16))
-@settings(max_examples=20, deadline=None)
+@few(20)
 def test_handing_out_keeps_what_was_drawn_in_each_leaf(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for column in (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle._shape.columns import Owners
 from tulle._shape.quantiles import Quantiles, _ends, fit_quantiles
 
@@ -33,7 +34,6 @@ def fit(values: np.ndarray, k: int, *, half: bool = True, **options: object) -> 
 
 
 @given(columns, st.sampled_from([5, 10]), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_cells_hold_k_people_and_atoms_are_held_by_k(
     values: np.ndarray, k: int, half: bool
 ) -> None:
@@ -47,7 +47,7 @@ def test_cells_hold_k_people_and_atoms_are_held_by_k(
 
 
 @given(columns, st.booleans())
-@settings(max_examples=40, deadline=None)
+@few(40)
 def test_draws_fall_into_their_cell(values: np.ndarray, half: bool) -> None:
     quantiles = fit(values, 5, half=half)
     cells = quantiles.encode(values)
@@ -139,7 +139,6 @@ def test_many_values_make_few_cells(n: int) -> None:
 
 
 @given(st.integers(0, 2**16), st.integers(1, 300), st.sampled_from([2.0, 5.0, 7.3]))
-@settings(max_examples=60, deadline=None)
 def test_blocks_end_where_a_slow_search_says(seed: int, n: int, k: float) -> None:
     people = np.random.default_rng(seed).choice([1.0, 0.5, 1 / 3], n)
     rises = np.cumsum(people)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle._shape._kernels import grow
 from tulle._shape.cells import fit_cells
 from tulle._shape.columns import CategoryColumn, NumberColumn, Owners
@@ -39,7 +40,7 @@ def best_first_split(
 
 
 @given(st.integers(0, 2**16), st.sampled_from([5.0, 20.0, 60.0]))
-@settings(max_examples=25, deadline=None)
+@few(25)
 def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: float) -> None:
     features, states, people = made(seed)
     (split, _), goes_left, leaf = grow(
@@ -68,7 +69,7 @@ def test_the_first_split_is_the_best_and_leaves_hold_people(seed: int, least: fl
 
 
 @given(st.integers(0, 2**16), st.floats(0.5, 8))
-@settings(max_examples=25, deadline=None)
+@few(25)
 def test_a_split_explains_as_many_times_what_noise_does_as_is_asked(
     seed: int, evidence: float
 ) -> None:
@@ -106,7 +107,7 @@ def grown(
 
 
 @given(st.integers(0, 2**16))
-@settings(max_examples=15, deadline=None)
+@few(15)
 def test_leaves_hold_different_people_not_rows(seed: int) -> None:
     features, target, _ = made(seed)
     rng = np.random.default_rng(seed)
@@ -120,7 +121,7 @@ def test_leaves_hold_different_people_not_rows(seed: int) -> None:
 
 
 @given(st.integers(0, 2**16), st.integers(2, 6))
-@settings(max_examples=25, deadline=None)
+@few(25)
 def test_nobody_is_more_than_one_part_in_k_of_a_leaf(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     person = np.where(rng.random(300) < 0.6, 0, rng.integers(0, 40, 300))  # one has most rows

@@ -11,9 +11,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import SiteAgreement, SiteCodec
 from tulle.errors import DataError, KeyMaterialError, ParameterError
 
@@ -71,7 +72,6 @@ def agreement(**choices: Any) -> SiteAgreement:
 
 
 @given(tables(), st.sampled_from(["equal", "uneven"]), st.integers(1, 9))
-@settings(max_examples=80, deadline=None)
 def test_round_trip_is_exact_for_every_type(table: pl.DataFrame, cuts: str, groups: int) -> None:
     codec = SiteCodec(agreement(cuts=cuts, groups=groups))
     encoded = codec.transform(table)
@@ -81,7 +81,7 @@ def test_round_trip_is_exact_for_every_type(table: pl.DataFrame, cuts: str, grou
 
 
 @given(tables())
-@settings(max_examples=30, deadline=None)
+@few(30)
 def test_numbers_can_be_aliased_and_pairs_joined(table: pl.DataFrame) -> None:
     sealed = agreement(
         alias=["age", "weight", "born", "seen", "rang"], joint=[("illness", "smoker")]
@@ -95,7 +95,6 @@ def test_numbers_can_be_aliased_and_pairs_joined(table: pl.DataFrame) -> None:
 
 
 @given(st.lists(st.floats(0, 500), min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None)
 def test_any_decimal_comes_back_within_floating_point(numbers: list[float]) -> None:
     table = pl.DataFrame({"weight": numbers})
     codec = SiteCodec(SiteAgreement.create({"weight": "decimal"}, ranges={"weight": (0, 500)}))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.errors import ParameterError
@@ -39,7 +39,6 @@ def scales(draw: st.DrawFn) -> GradeScale:
 
 
 @given(scales(), st.lists(st.floats(0, 1), min_size=2, max_size=40))
-@settings(max_examples=200, deadline=None)
 def test_codes_increase_and_lead_back(by: GradeScale, shares: list[float]) -> None:
     low, high = by.limits[0], by.limits[-1]
     numbers = np.unique(np.clip(low + np.array(shares) * (high - low), low, high))
@@ -52,7 +51,6 @@ def test_codes_increase_and_lead_back(by: GradeScale, shares: list[float]) -> No
 
 
 @given(scales())
-@settings(max_examples=100, deadline=None)
 def test_nothing_is_lost_near_the_top(by: GradeScale) -> None:
     low, high = by.limits[-2], by.limits[-1]
     numbers = high - (high - low) * np.array([2e-3, 1e-3, 9e-4, 1e-5, 1e-8, 0])
@@ -91,7 +89,6 @@ _BEND = 0.998
 
 
 @given(st.integers(-1000, 1000), st.integers(1, 10**6), st.integers(1, 12), st.integers(0, 99))
-@settings(max_examples=60, deadline=None)
 def test_whole_numbers_have_codes_that_single_precision_holds(
     low: int, width: int, groups: int, seed: int
 ) -> None:
@@ -114,7 +111,6 @@ def test_uneven_groups_hide_the_scale_but_keep_the_order(rng: np.random.Generato
 
 
 @given(scales(), st.floats(0, 1), st.floats(0, 1))
-@settings(max_examples=200, deadline=None)
 def test_a_threshold_splits_numbers_as_it_split_their_codes(
     by: GradeScale, share: float, place: float
 ) -> None:

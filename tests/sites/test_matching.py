@@ -7,9 +7,10 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import SecretKey, SiteAgreement, SiteCodec, SiteSummary, match_people
 from tulle.errors import DataError, ParameterError
 
@@ -39,7 +40,7 @@ def test_columns_of_the_same_people_come_together_and_the_pseudonym_goes() -> No
 
 @pytest.mark.slow
 @given(st.sets(st.integers(0, 60), min_size=1), st.sets(st.integers(0, 60), min_size=1))
-@settings(max_examples=40)
+@few(40)
 def test_exactly_those_who_are_at_both_sites_are_matched(one: set[int], two: set[int]) -> None:
     agreed = SiteAgreement.create(
         {"id": "integer", "x": "integer", "y": "integer"},

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle import SiteAgreement, SiteCodec
@@ -26,7 +26,6 @@ def aliases(shared: SiteAgreement, values: Any) -> list[str]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(st.floats(allow_nan=False), st.none()), max_size=8))
 def test_any_float_has_an_alias_that_leads_back(cells: list[float | None]) -> None:
     values = pl.Series("x", cells, dtype=pl.Float64)
@@ -34,7 +33,6 @@ def test_any_float_has_an_alias_that_leads_back(cells: list[float | None]) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.decimals(-(10**18), 10**18, places=6), max_size=8))
 def test_any_decimal_has_an_alias_of_its_own(cells: list[Decimal]) -> None:
     values = pl.Series("x", cells, dtype=pl.Decimal(38, 6))

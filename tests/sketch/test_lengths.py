@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array, random_array, vstack
 
+from tests.examples import few
 from tests.reference.sketch_printed import printed_lengths
 from tulle._choices import CRITERIA
 from tulle.sketch import _neighbours
@@ -33,7 +34,6 @@ def baskets(n, d, density, seed):
 
 
 @given(tables, st.floats(0.01, 5))
-@settings(max_examples=200, deadline=None)
 def test_delta_length_is_the_largest_that_keeps_the_promise(table, delta):
     lengths = _delta.delta_lengths(csr_array(table), delta, 50)
     for x, r in zip(table, lengths):
@@ -133,7 +133,7 @@ def test_pairs_have_the_exact_variance_and_the_bound_of_the_criterion(criterion)
 
 
 @given(st.integers(0, 10_000), st.sampled_from(CRITERIA), st.integers(1, 6))
-@settings(max_examples=40, deadline=None)
+@few(40)
 def test_every_directed_pair_holds_and_no_length_could_be_larger(seed, criterion, k):
     matrix = baskets(40, 25, 0.15, seed)
     graph, pairs = graph_and_pairs(matrix, k, criterion)

@@ -27,9 +27,7 @@ def dense(records):
 
 @pytest.mark.slow
 @given(texts, st.integers(1, 5), st.integers(1, 8))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_batches_hold_the_records_of_the_whole_file(tmp_path, documents, records, entries):
     path = tmp_path / "d.jsonl"
     path.write_text("\n".join(json.dumps({"text": text}) for text in [*documents, "ab cd"]))

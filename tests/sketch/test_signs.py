@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.keys import SecretKey
@@ -24,7 +24,6 @@ elements = st.integers(0, PRIME - 1) | st.sampled_from([0, 1, 2**32 - 1, 2**32, 
 
 
 @given(st.lists(st.tuples(elements, elements), min_size=1, max_size=20))
-@settings(max_examples=200, deadline=None)
 def test_multiply_equals_python_integers(pairs):
     a, b = (np.array(side, np.uint64) for side in zip(*pairs))
     assert multiply(a, b).tolist() == [x * y % PRIME for x, y in pairs]

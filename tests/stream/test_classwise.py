@@ -11,10 +11,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from tests.examples import few
 from tulle import ClassCondenser, SecretKey, StreamCondenser
 from tulle.errors import DataError, ParameterError, PrivacyError
 
@@ -47,7 +48,7 @@ def same_groups(one: Any, two: Any) -> None:
 
 
 @given(st.integers(0, 1_000), st.lists(st.integers(1, 60), min_size=1, max_size=3))
-@settings(max_examples=4)
+@few(4)
 def test_batches_of_any_size_give_the_same_groups(seed: int, sizes: list[int]) -> None:
     X, y = data(200, seed)
     levels = np.random.default_rng(seed).integers(2, 12, size=200)

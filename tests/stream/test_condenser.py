@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import SecretKey, StreamCondenser
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.stream import _batches as sealing
@@ -58,7 +59,7 @@ def same_groups(one: StreamCondenser, two: StreamCondenser) -> None:
 
 
 @given(st.integers(0, 1000), st.lists(st.integers(1, 60), min_size=1, max_size=3))
-@settings(max_examples=5)
+@few(5)
 def test_batches_of_any_size_give_the_same_groups(seed: int, sizes: list[int]) -> None:
     rng = np.random.default_rng(seed)
     table = people(rng, 200)

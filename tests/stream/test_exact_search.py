@@ -7,9 +7,10 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference.stream_brute import absorb
 from tulle._moments import GroupMoments
 from tulle.stream import _engines as steps
@@ -54,7 +55,7 @@ def _search(index: Any, groups: Any, work: Any, record: Any, need: int, tie: flo
 
 
 @pytest.mark.parametrize("kind", ["spread", "lattice", "far from zero", "in the middle", "equal"])
-@settings(max_examples=25, deadline=None)
+@few(25)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dimensions=st.integers(1, 12),

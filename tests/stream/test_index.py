@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference.kernels import callable_part
 from tulle._moments import GroupMoments
 from tulle.stream import _engines as steps
@@ -64,7 +65,7 @@ def test_every_group_is_in_the_boxes_above_it(kind: str) -> None:
     assert len(groups) > 32 * SEATS  # nodes were split too
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     count=st.integers(1, 300),
@@ -117,7 +118,6 @@ def test_boxes_hold_nothing_but_where_their_groups_have_been() -> None:
                     assert np.all(index.high[node, :3, slot] * one_side > 0.0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), dimensions=st.integers(1, 12), rank=st.integers(0, 12))
 def test_the_longest_axis_is_the_first_eigenvector(seed: int, dimensions: int, rank: int) -> None:
     rng = np.random.default_rng(seed)

@@ -12,9 +12,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference.streams import OPTIONS, rows, same_groups, write_ndjson
 from tulle import StreamCondenser
 from tulle._commands import stream as running
@@ -110,7 +111,7 @@ def check_refusals(frame: pl.DataFrame) -> dict[int, str]:
     return expected
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(st.lists(records, min_size=1, max_size=8))
 def test_refusals_are_those_that_are_refused_alone(made: list[dict[str, object]]) -> None:
     check_refusals(pl.DataFrame(made, schema=INITIAL.schema))

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import Column, Condenser, Kind, SecretKey, StreamCondenser
 from tulle.errors import DataError
 from tulle.stream import _newcomers
@@ -72,7 +73,7 @@ wards = st.lists(st.sampled_from("AABBCCDE"), min_size=1, max_size=30)
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None)
+@few(8)
 @given(wards, st.integers(1, 20), st.sampled_from(["wait", "other"]))
 def test_batches_do_not_matter(coming: list[str], size: int, on_new: str) -> None:
     columns = [Column("age", Kind.INTEGER), Column("ward", Kind.CATEGORY, on_new=on_new)]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import StreamCondenser
 from tulle._moments import GroupMoments
 from tulle._types import Floats, Ints
@@ -101,7 +102,7 @@ def run(
     return state, records, levels
 
 
-@settings(max_examples=20, deadline=None)
+@few(20)
 @given(st.integers(0, 2**32), st.integers(10, 80), st.integers(2, 8), st.booleans(), st.booleans())
 def test_every_group_holds_as_many_people_as_it_counts(
     seed: int, people: int, k: int, strict: bool, snapshots: bool
@@ -116,7 +117,7 @@ def test_every_group_holds_as_many_people_as_it_counts(
     state.check()
 
 
-@settings(max_examples=4, deadline=None)
+@few(4)
 @given(st.integers(0, 2**32), st.booleans())
 def test_the_index_gives_the_same_bits(seed: int, strict: bool) -> None:
     plain, _, _ = run(seed, 40, 4, strict=strict, snapshots=True)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import StreamCondenser
 from tulle._commands.stream import stream
 from tulle.errors import DataError, TulleError
@@ -81,7 +82,7 @@ def test_a_sound_state_is_read() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None)
+@few(10)
 @given(
     st.integers(0, 10**9),
     st.sampled_from(["paper", "strict"]),
@@ -112,7 +113,6 @@ def test_every_state_of_a_stream_is_read(seed: int, split: str, steps: list[str]
         assert loaded.n_waiting_ == stream.n_waiting_
 
 
-@settings(max_examples=250, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_crafted_header_is_refused_in_one_line(seed: int) -> None:
     dice = random.Random(seed)
@@ -129,7 +129,6 @@ def test_a_crafted_header_is_refused_in_one_line(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**9))
 def test_crafted_arrays_are_refused_in_one_line(seed: int) -> None:
     dice = random.Random(seed)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference import stream as reference
 from tulle._moments import GroupMoments
 from tulle.errors import DataError, PrivacyError
@@ -77,7 +78,6 @@ def streams(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(streams(), st.booleans())
-@settings(max_examples=60)
 def test_agrees_with_the_paper_read_plainly(
     data: tuple[np.ndarray, np.ndarray], strict: bool
 ) -> None:
@@ -107,7 +107,6 @@ def deeds(draw: st.DrawFn) -> list[int]:
 
 
 @given(streams(), st.booleans(), deeds())
-@settings(max_examples=80)
 def test_inserts_splits_and_merges_conserve_all_sums(
     data: tuple[np.ndarray, np.ndarray], strict: bool, happening: list[int]
 ) -> None:
@@ -139,7 +138,6 @@ def test_inserts_splits_and_merges_conserve_all_sums(
 
 
 @given(streams(), st.booleans())
-@settings(max_examples=60)
 def test_nothing_is_lost_and_few_wait(data: tuple[np.ndarray, np.ndarray], strict: bool) -> None:
     records, levels = data
     state = StreamState(records.shape[1], strict=strict)
@@ -156,7 +154,7 @@ def test_nothing_is_lost_and_few_wait(data: tuple[np.ndarray, np.ndarray], stric
 
 
 @given(streams(), st.lists(st.integers(1, 40), min_size=1, max_size=4))
-@settings(max_examples=40)
+@few(40)
 def test_batches_and_single_records_give_the_same_bits(
     data: tuple[np.ndarray, np.ndarray], sizes: list[int]
 ) -> None:
@@ -166,7 +164,6 @@ def test_batches_and_single_records_give_the_same_bits(
 
 
 @given(streams(), st.booleans())
-@settings(max_examples=60)
 def test_compiled_and_plain_give_the_same_bits(
     data: tuple[np.ndarray, np.ndarray], strict: bool
 ) -> None:
@@ -334,7 +331,6 @@ def test_absurd_values_and_damaged_states_are_refused() -> None:
 
 
 @given(streams(), st.lists(st.integers(1, 60), min_size=1, max_size=5))
-@settings(max_examples=60)
 def test_snapshots_change_by_valid_groups_of_newcomers_only(
     data: tuple[np.ndarray, np.ndarray], sizes: list[int]
 ) -> None:
@@ -389,7 +385,7 @@ class Watcher:
 
 
 @given(streams(), st.lists(st.integers(1, 60), min_size=1, max_size=5), st.booleans())
-@settings(max_examples=40)
+@few(40)
 def test_any_two_snapshots_differ_by_valid_groups_of_newcomers(
     data: tuple[np.ndarray, np.ndarray], sizes: list[int], merged: bool
 ) -> None:
@@ -413,7 +409,6 @@ def test_any_two_snapshots_differ_by_valid_groups_of_newcomers(
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 40), st.booleans())
-@settings(max_examples=60)
 def test_snapshots_depend_on_newcomers_through_their_sums_only(
     seed: int, level: int, coming: int, strict: bool
 ) -> None:
@@ -446,7 +441,7 @@ def test_snapshots_depend_on_newcomers_through_their_sums_only(
 
 
 @given(streams())
-@settings(max_examples=40)
+@few(40)
 def test_newcomers_are_averaged_exactly_whatever_has_split(
     data: tuple[np.ndarray, np.ndarray],
 ) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tests.reference.kernels import callable_part
 from tulle._moments import GroupMoments
 from tulle.stream import _tree
@@ -21,7 +22,7 @@ oldest = callable_part(_tree._oldest)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(seed=st.integers(0, 2**32 - 1), dimensions=st.integers(1, 40))
 def test_distances_are_those_of_numpy(seed: int, dimensions: int) -> None:
     rng = np.random.default_rng(seed)
@@ -45,7 +46,6 @@ def test_distances_are_those_of_numpy(seed: int, dimensions: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_nearest_lane_is_the_oldest_of_equals(seed: int) -> None:
     rng = np.random.default_rng(seed)

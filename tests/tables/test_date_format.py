@@ -6,7 +6,7 @@ from datetime import date
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.table._date_format import read_dates
@@ -15,7 +15,6 @@ days = st.lists(st.dates(date(1932, 1, 1), date(2029, 12, 31)), min_size=1, max_
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(
     days, st.lists(st.sampled_from(["%d.%m.%Y", "%Y-%m-%d", "%d.%m.%y", "%Y/%m/%d"]), min_size=1)
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from polars.testing.parametric import column, dataframes
@@ -50,7 +50,6 @@ def _one_column(dtype, **options):
     return dataframes([column("c", dtype=dtype, **options)], min_cols=1, max_cols=1, max_size=12)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.one_of(
         _one_column(pl.Int64, strategy=_EXACT_INTEGERS, allow_null=True),
@@ -70,7 +69,6 @@ def test_numbers_and_truth_values_come_back(table):
     assert_frame_equal(_there_and_back(table), table, check_exact=True)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.one_of(
         _one_column(pl.String, allow_null=True),
@@ -90,7 +88,6 @@ def test_categories_come_back_however_narrow_the_code(table, max_width):
 _INSTANTS = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2150, 1, 1))
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.none() | _INSTANTS, max_size=12),
     st.sampled_from(["ms", "us"]),
@@ -104,7 +101,6 @@ def test_points_in_time_come_back(values, unit, zone):
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
 @given(
     dataframes(
         min_cols=1,
@@ -171,7 +167,6 @@ def test_other_containers_come_back_as_they_were():
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
 @given(
     dataframes(
         min_cols=1,
@@ -303,7 +298,6 @@ def test_values_are_not_pulled_towards_the_fill_of_missing_ones():
     assert np.isnan(released).sum() == np.isnan(high).sum()
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.floats(-100, 100)), min_size=1, max_size=40),
     st.floats(-20, 20),

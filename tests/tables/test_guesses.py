@@ -7,10 +7,11 @@ from datetime import date, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.columns_hospital import LABELS, hospital
+from tests.examples import few
 from tests.reference.census import KINDS, census
 from tulle.table.inference import Guess, guess_columns
 from tulle.table.schema import Kind, Role
@@ -27,7 +28,6 @@ def guess(values, name="x17", **others) -> Guess:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(60, 3000),
     st.floats(0.05, 1.0),
@@ -293,7 +293,7 @@ def test_columns_without_evidence_have_no_reason():
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=8)), max_size=40))
 def test_any_text_column_gets_a_guess_that_shows_no_value(values):
     secret = [None if value is None else f"<{value}>" for value in values]
@@ -318,7 +318,6 @@ SOME = {
 }
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_no_column_of_any_type_fails(data):
     dtype = data.draw(st.sampled_from(list(SOME)))

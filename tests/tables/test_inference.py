@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.table.inference import guess_columns, infer_columns, is_class
@@ -178,7 +178,6 @@ def test_categoricals_and_nested() -> None:
     assert infer_columns(pl.DataFrame({"a": pl.Series([], dtype=pl.Int64)}))[0].role is IGNORED
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(*[st.none() | st.integers(0, 3)] * 4), min_size=1, max_size=30))
 def test_singling_out_counts_what_a_counter_counts(rows: list[tuple[int | None, ...]]) -> None:
     frame = pl.DataFrame(rows, schema=dict.fromkeys("abcd", pl.Int64), orient="row")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tulle.table._number_format import NumberFormat, read_numbers
@@ -27,7 +27,6 @@ def formats(draw):
 numbers = st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=20)
 
 
-@settings(max_examples=80, deadline=None)
 @given(formats(), numbers)
 def test_a_form_reads_what_it_writes(form, whole):
     digits = 2 if form.decimals is None else form.decimals
@@ -38,7 +37,6 @@ def test_a_form_reads_what_it_writes(form, whole):
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
 @given(formats(), numbers)
 def test_what_is_read_is_written_back_identically(form, whole):
     assume(not (form.suffix == "%" and form.negative == "1-"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle import Condenser
@@ -19,7 +19,6 @@ def encoder_of(table: pl.DataFrame) -> TableEncoder:
     return TableEncoder([Column("x", Kind.ORDERED, missing=(9,))]).fit(table)
 
 
-@settings(max_examples=100, deadline=None)
 @given(VALUES, st.integers(0, 99))
 def test_groups_keep_the_counts_of_every_value(values: list[int | None], seed: int) -> None:
     table = pl.DataFrame({"x": values}, schema={"x": pl.Int64})
@@ -37,7 +36,6 @@ def test_groups_keep_the_counts_of_every_value(values: list[int | None], seed: i
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(VALUES, VALUES)
 def test_statistics_of_two_parts_move_into_the_whole(
     first: list[int | None], second: list[int | None]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle._files import OutputExists
@@ -36,7 +36,6 @@ def columns(draw: st.DrawFn) -> tuple[Column, ...]:
     return tuple(made)
 
 
-@settings(max_examples=150, deadline=None)
 @given(columns(), st.dictionaries(names, options, max_size=3), names)
 def test_a_policy_comes_back_as_it_was_written(
     listed: tuple[Column, ...], condense: dict[str, object], made_for: str

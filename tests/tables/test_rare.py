@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.table._encoder import TableEncoder
@@ -105,7 +105,6 @@ def test_a_bound_rests_on_different_people() -> None:
 TREES = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("abcdefghXYZ"), max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from([*"abcdefgh", None]), min_size=1, max_size=60),
     st.integers(1, 12),
@@ -141,7 +140,6 @@ NUMBERS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(NUMBERS, st.integers(2, 10))
 def test_bounds_rest_on_k_people(values: list[float], k: int) -> None:
     numbers = np.array(values)
@@ -169,7 +167,6 @@ def test_one_outlier_does_not_move_a_bound_by_much() -> None:
     assert bounds[0] == pytest.approx(bounds[1], abs=1.0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(NUMBERS, st.integers(2, 5), st.integers(1, 7))
 def test_bounds_follow_a_stream_in_batches_of_any_size(
     values: list[float], k: int, size: int

@@ -396,9 +396,7 @@ numbers += ["2024-01-02", "1600-01-01T00:00:00", "2024-01-02T03:04:05.123456789"
 numbers += ["2024-01-02T03:04:05.123456", "2024-01-02T03:04:05", "03/04/2024", "31/12/2024"]
 
 
-@settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cells=st.lists(st.sampled_from(numbers), min_size=1, max_size=4).flatmap(
         lambda some: st.lists(st.sampled_from(some), min_size=1, max_size=12)
@@ -438,9 +436,7 @@ def test_a_file_that_changes_meanwhile_is_refused(
         list(frames)
 
 
-fuzzing = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+fuzzing = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 pieces = st.sampled_from(["a", "1", ",", '"', '""', "\n", "\r\n", ";", "é"])
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle import split
 from tulle.errors import DataError, ParameterError
 from tulle.table.split import split_rows
@@ -40,7 +41,7 @@ def test_the_same_seed_splits_alike_and_another_does_not() -> None:
     assert not first.equals(other)
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(st.integers(0, 10_000), st.floats(0.05, 0.9))
 def test_nobody_is_in_both_parts(seed: int, share: float) -> None:
     table = visits(90, seed)
@@ -50,7 +51,7 @@ def test_nobody_is_in_both_parts(seed: int, share: float) -> None:
     assert rows.controls == len(set(people[rows.control])) == max(1, round(share * rows.people))
 
 
-@settings(max_examples=40, deadline=None)
+@few(40)
 @given(st.integers(0, 10_000), st.floats(0.05, 0.9))
 def test_every_class_gives_its_share_rounded_down_or_up(seed: int, share: float) -> None:
     table = pl.DataFrame(

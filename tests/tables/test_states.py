@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_series_equal
 
@@ -119,7 +119,6 @@ CELLS = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(st.lists(CELLS, min_size=1, max_size=40))
 def test_any_mixture_of_numbers_and_codes_comes_back(cells: list[str | None]) -> None:
     series = pl.Series("x", ["5", "6", "7", *cells])

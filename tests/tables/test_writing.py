@@ -69,9 +69,7 @@ def returned(frame: pl.DataFrame, folder: Path, name: str) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.ndjson", "t.parquet", "t.arrow"])
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(frame=tables())
 @example(frame=pl.DataFrame({"w,": ['wa"b', "wa,b", None], "w\n": [1, None, 3]}))
 @example(frame=pl.DataFrame({"w|": ["wa|b", "wc|d"]}))
@@ -83,9 +81,7 @@ def test_types_dates_and_missing_values_survive(
     assert found.equals(frame)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(frame=tables())
 def test_excel_keeps_what_excel_knows(tmp_path: Path, frame: pl.DataFrame) -> None:
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()

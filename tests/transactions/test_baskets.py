@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.errors import DataError
@@ -37,7 +37,6 @@ def test_text_is_no_basket() -> None:
 
 @pytest.mark.slow
 @given(BASKETS)
-@settings(max_examples=60)
 def test_rows_inverted_file_and_edits_agree_with_sets(baskets: list[list[int]]) -> None:
     flat = np.array([item for basket in baskets for item in basket], dtype=np.int64)
     indptr = np.cumsum([0] + [len(basket) for basket in baskets])

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import few
 from tulle.errors import DataError
 from tulle.transactions import Transactions, _kernels, fimi, fimi_blocks, read_fimi, write_fimi
 from tulle.transactions.fimi import LARGEST_ITEM
@@ -25,7 +26,7 @@ def written(baskets: Transactions) -> bytes:
 
 @pytest.mark.slow
 @given(LINES)
-@settings(max_examples=40)
+@few(40)
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, lines: list[list[int]]) -> None:
     path = tmp_path_factory.mktemp("fimi") / "baskets.dat"
     path.write_text("".join(" ".join(map(str, line)) + " \r\n" for line in lines))
@@ -84,7 +85,6 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 @given(TEXT)
-@settings(max_examples=300)
 def test_kernel_parses_like_its_twin(text: str) -> None:
     data = text.encode()
     values = np.empty(len(data) + 1, dtype=np.int64)

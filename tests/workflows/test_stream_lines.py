@@ -7,7 +7,7 @@ import tempfile
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.stream import _sources as files
@@ -37,7 +37,6 @@ def expected(content: bytes, *, growing: bool) -> list[tuple[bytes | None, int]]
     return found
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(pieces, max_size=12), st.data(), st.booleans())
 def test_lines_do_not_depend_on_blocks(
     parts: list[bytes], data: st.DataObject, growing: bool
@@ -70,7 +69,6 @@ def test_lines_do_not_depend_on_blocks(
     assert reader.reached == len(content)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(pieces, max_size=12), st.data())
 def test_a_file_is_read_on_from_any_position(parts: list[bytes], data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:

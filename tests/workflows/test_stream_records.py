@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -102,7 +102,6 @@ csv_lines = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(csv_lines.map(str.encode), st.binary(max_size=8)), max_size=8))
 def test_csv_lines_read_the_same_together_and_one_by_one(lines: list[bytes]) -> None:
     texts = [line.replace(b"\n", b"") for line in lines]
@@ -125,7 +124,6 @@ quoted_pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(quoted_pieces, max_size=25), st.integers(1, 40), st.booleans())
 def test_records_of_csv_do_not_depend_on_blocks(
     pieces: list[str], size: int, partial: bool
@@ -230,7 +228,6 @@ def json_lines(draw: st.DrawFn) -> bytes:
     return text.encode("utf-8", errors="surrogatepass")
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(st.one_of(json_lines(), json_lines(), st.binary(max_size=8)), max_size=8))
 def test_json_lines_read_the_same_together_and_one_by_one(lines: list[bytes]) -> None:
     texts = [line.replace(b"\n", b"") for line in lines]

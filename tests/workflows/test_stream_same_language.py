@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -164,7 +164,6 @@ def csv_files(draw: st.DrawFn) -> bytes:
     return mark + text.encode(draw(st.sampled_from(["utf-8", "utf-8", "cp1252"])), "replace")
 
 
-@settings(max_examples=500, deadline=None)
 @given(csv_files(), blocks, st.integers(1, 9))
 @example(b'a,b\n1,5" nail\n2,6" nail\n', 64, 9)
 @example(b'a,b\n1,"x\n\ny"\n', 7, 1)
@@ -174,7 +173,6 @@ def test_csv_is_the_same_language_everywhere(content: bytes, block: int, most: i
     compare(content, "csv", block=block, most=most)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(
         st.sampled_from([b"a", b"1", b",", b'"', b'""', b"\n", b"\r\n", b";", b"\xe9"]), max_size=20
@@ -228,7 +226,6 @@ def json_files(draw: st.DrawFn) -> bytes:
     return mark + text.encode(draw(st.sampled_from(["utf-8", "utf-8", "cp1252"])), "replace")
 
 
-@settings(max_examples=500, deadline=None)
 @given(json_files(), blocks, st.integers(1, 9))
 def test_ndjson_is_the_same_language_everywhere(content: bytes, block: int, most: int) -> None:
     compare(content, "ndjson", block=block, most=most)

@@ -27,7 +27,7 @@ from tulle._commands._decision import (
     refuse_two_controls,
     write_decided,
 )
-from tulle._commands._large import condense_large, is_large, refuse_in_parts
+from tulle._commands._large import RESTS_ON, condense_large, is_large, refuse_in_parts
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
 from tulle._commands.split import drawn_apart
@@ -45,13 +45,6 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.condense.condenser import Condenser
     from tulle.releases import Manifest
     from tulle.table.split import Rows
-
-LIMITS = (
-    "What all members of a group share: it shows in the group's mean.",
-    "The last member of a group, to someone who knows all the others.",
-    "About where the lowest and highest values of a column lie: bounds rest on k people or more.",
-)
-
 
 @dataclass(frozen=True)
 class Condensing(Options):
@@ -341,7 +334,7 @@ def _manifest(
         | {"k": k, "unit": unit_of(columns)},
         guarantee={
             "every group at least as large as its members' levels": True,
-            "people that what is shown rests on, at least": condenser.rests_on_,
+            RESTS_ON: condenser.rests_on_,
         },
         verified={
             "groups at least as large as their levels": bool(
@@ -411,6 +404,7 @@ def _audited(
     )
     from tulle.auditing.audit import audited, unaudited
 
+    asked = column_of(columns, Role.LEVEL) is not None
     k = max(int(condenser.levels_.min()), 2)
     if options.audit:
         found = audited(tables, options.seed, k=k, title="Condensed table", quick=not whole)
@@ -418,8 +412,7 @@ def _audited(
         found = unaudited(tables, k=k, title="Condensed table").extended(untried=UNAUDITED)
     return found.extended(
         guarantee={
-            "text": "Every released record was drawn from the mean and covariance of a group at "
-            "least as large as each of its members requires.",
+            "text": condenser._weakest.sentence(sizes=not asked),
             "rows": [
                 {
                     "name": f"smallest group of those who require {row.level:,}",
@@ -438,7 +431,7 @@ def _audited(
             *notes_section(_notes(condenser, columns, release)),
             *left_out_section(left_out_rows(columns)),
         ],
-        limits=list(LIMITS),
+        limits=condenser._weakest.limits(),
         command=command,
         provenance={"release seed": seed_policy(options.seed)},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -103,8 +104,25 @@ def test_report_is_written_with_the_release(source: Path, tmp_path: Path) -> Non
     result = run(source, "-o", tmp_path / "r.csv", *options)
     assert result.exit_code == 0, result.output
     page = report.read_text()
-    assert "Every released record was drawn" in page
+    assert "Every value of a released record comes from a cell of its column" in page
+    assert "covariance of a group" not in page
     assert "Person 1" not in page
+
+
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+@pytest.mark.parametrize("synthesis", ["shape", "uniform"])
+def test_the_report_says_what_this_release_was_drawn_from(
+    source: Path, tmp_path: Path, synthesis: str
+) -> None:
+    report, release = tmp_path / "r.json", tmp_path / "r.csv"
+    options = ["--k", 12, "--synthesis", synthesis, "--report", report, "--accept-risk", "a test"]
+    assert run(source, "-o", release, *options).exit_code == 0
+    text = json.loads(report.read_text())["guarantee"]["text"]
+    rests_on = read_manifest(release).guarantee["people that what is shown rests on, at least"]
+    numbers = [int(number) for number in re.findall("[0-9]+", text)]
+    assert set(numbers) <= set(rests_on.values())
+    assert numbers[-1] == rests_on["which records are alike (a group)"]
+    assert ("covariance" in text) == (synthesis == "uniform")
 
 
 @pytest.mark.parametrize("first, second", [("01067", "80331"), ("80331", "01067")])

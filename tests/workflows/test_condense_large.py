@@ -69,8 +69,11 @@ def test_a_release_of_parts_with_its_manifest(source: Path, tmp_path: Path, suff
     summary = json.loads(result.stdout)
     assert summary["records"] == summary["released"] == 1_000
     assert summary["cells"] == len(list(release.iterdir())) > 1
-    assert summary["smallest_group"] >= 7
+    assert summary["smallest_group"] >= 35
     manifest = read_manifest(release)
+    shown = manifest.guarantee["people that what is shown rests on, at least"]
+    assert shown["how a column depends on others (a leaf)"] == 14
+    assert shown["which records are alike (a group)"] == summary["smallest_group"]
     assert sorted(manifest.output["parts"]) == sorted(path.name for path in release.iterdir())
     assert sum(part["records"] for part in manifest.output["parts"].values()) == 1_000
     assert manifest.holds

@@ -60,6 +60,7 @@ _PER_BYTE = {Format.CSV: 30, Format.NDJSON: 12}  # ... and a byte of text
 _LIBRARIES = 300_000_000  # bytes that are taken before anything is read
 _PACKED = 4  # times as large as it is packed
 _LEAST = 100_000_000
+RESTS_ON = "people that what is shown rests on, at least"
 _UNTRIED = "attack the release with tulle audit"
 _MEASURED = 6_000_000  # coordinates of records that a release is compared by
 _REPEATED = 1.02  # rows a value from which what looks unique in a sample is not
@@ -597,7 +598,10 @@ def _manifest(
         method="class-wise condensation in cells" if by_class else "condensation in cells",
         parameters={n: v for n, v in table.options.values().items() if n != "seed"}
         | {"k": k, "unit": unit_of(table.columns), **made_by},
-        guarantee={"every group at least as large as its members' levels": True},
+        guarantee={
+            "every group at least as large as its members' levels": True,
+            **({} if asked else {RESTS_ON: outcome.rests_on}),
+        },
         verified={
             "groups at least as large as their levels": outcome.groups.valid,
             "every record in exactly one cell": True,

@@ -29,7 +29,7 @@ from tulle._commands._decision import (
     refuse_two_controls,
     write_decided,
 )
-from tulle._commands._large import condense_large, is_large, refuse_in_parts
+from tulle._commands._large import RESTS_ON, condense_large, is_large, refuse_in_parts
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
 from tulle._commands.split import drawn_apart
@@ -49,14 +49,6 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.releases import Manifest
     from tulle.table.split import Rows
 
-LIMITS = (
-    "What all members of a group share: it shows in the group's mean.",
-    "The last member of a group, to someone who knows all the others.",
-    "About where the lowest and highest values of a column lie: bounds rest on k people or more.",
-)
-
-
-_RESTS_ON = "people that what is shown rests on, at least"
 _SHARE = "share of the source that breaks it"  # of the owner's figures
 
 
@@ -345,7 +337,7 @@ def _manifest(
         | {"k": k, "unit": unit_of(columns)},
         guarantee={
             "every group at least as large as its members' levels": True,
-            **({} if asked else {_RESTS_ON: condenser.rests_on_}),
+            **({} if asked else {RESTS_ON: condenser.rests_on_}),
         },
         verified={
             "groups at least as large as their levels": bool(
@@ -418,8 +410,7 @@ def _audited(
         found = unaudited(tables, k=k, title="Condensed table").extended(untried=UNAUDITED)
     return found.extended(
         guarantee={
-            "text": "Every released record was drawn from the mean and covariance of a group at "
-            "least as large as each of its members requires.",
+            "text": condenser._weakest.sentence(sizes=not asked),
             "rows": _promises(condenser, asked=asked),
         },
         metrics={"information_loss": float(condenser.information_loss_)},
@@ -431,7 +422,7 @@ def _audited(
             *notes_section(_notes(condenser, columns, release)),
             *left_out_section(left_out_rows(columns)),
         ],
-        limits=list(LIMITS),
+        limits=condenser._weakest.limits(),
         command=command,
         provenance={"release seed": seed_policy(options.seed)},
     )

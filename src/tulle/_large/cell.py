@@ -14,12 +14,11 @@ import polars as pl
 
 from tulle._large.layout import Layout, Records, person_numbers, row_order
 from tulle._shape.columns import Owners
-from tulle._shape.model import fit_coded
+from tulle._shape.model import ShapeModel, fit_coded
 from tulle._types import Floats, Ints
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import common_level
 from tulle.condense.condenser import Condenser
-from tulle.table._encoder import TableEncoder
 
 _GROWN_ON = 10_000  # records that a tree is grown on
 
@@ -33,6 +32,7 @@ class CellSummary:
     released: int
     sums: Floats  # (d,), of the standardised records that were released from
     facts: GroupFacts
+    rests_on: dict[str, int]  # what the cell's records show, and of how many people at least
 
 
 def condense_cell(
@@ -84,23 +84,22 @@ def condense_cell(
         codes = records["cells"][rows]
         del records, order  # a cell is as large as memory allows
         size = round(size * len(rows) / n)
-        drawn = _drawn(codes, layout, encoder, grouper, size)
-        facts = grouper.finish()
+        model = _fitted(codes, layout, grouper)
+        drawn = encoder.restore(model.sample(size, rng))
+        facts, rests_on = grouper.finish(), model.rests_on()
     else:
         papers = condenser._unfitted()
         points = records["point"][rows]
         facts = papers.fit_encoded(points, levels[kept], encoder, grouper)  # type: ignore[union-attr]
-        drawn = papers.draw(None, rng)
+        drawn, rests_on = papers.draw(None, rng), papers.rests_on()
     facts = replace(facts, suppressed=int((~kept).sum()))
-    return drawn, CellSummary(cell, n, drawn.height, sums, facts)
+    return drawn, CellSummary(cell, n, drawn.height, sums, facts, rests_on)
 
 
-def _drawn(
-    codes: Ints, layout: Layout, encoder: TableEncoder, grouper: Grouper, size: int
-) -> pl.DataFrame:
-    """Draw pseudo-records that keep the shape of the cell's own records."""
+def _fitted(codes: Ints, layout: Layout, grouper: Grouper) -> ShapeModel:
+    """Return the shape of the cell's records."""
     k = common_level(grouper.levels)
-    model = fit_coded(
+    return fit_coded(
         layout.names,
         layout.models,
         layout.cells_of(codes, grouper.rng),
@@ -112,4 +111,3 @@ def _drawn(
         levels=grouper.levels,
         most=_GROWN_ON,
     )
-    return encoder.restore(model.sample(size, grouper.rng))

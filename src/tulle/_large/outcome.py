@@ -10,6 +10,7 @@ from tulle._large.cell import CellSummary
 from tulle._large.plan import Classes, Leaves, Plan
 from tulle.condense._grouping import GroupFacts
 from tulle.condense._notes import fact_notes, table_notes
+from tulle.condense._shaped import fewest_of
 from tulle.errors import DataError, PrivacyError
 
 
@@ -26,6 +27,11 @@ class Outcome:
     def released(self) -> int:
         """Return how many records were released."""
         return sum(cell.released for cell in self.cells)
+
+    @property
+    def rests_on(self) -> dict[str, int]:
+        """Return what the release shows, and of how many people at least each piece is."""
+        return fewest_of(cell.rests_on for cell in self.cells)
 
     @property
     def notes(self) -> list[str]:

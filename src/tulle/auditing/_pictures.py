@@ -330,14 +330,17 @@ def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
     return {"id": "structure", "title": "Structure", "text": text, "blocks": blocks}
 
 
-def group_section(sizes: ArrayLike, levels: ArrayLike | None = None) -> Section:
-    """Show groups by size and level, for workflows that know them."""
+def group_section(
+    sizes: ArrayLike,
+    levels: ArrayLike | None = None,
+    text: str = "The groups of similar records that the release was made from.",
+) -> Section:
+    """Show groups by size and level, for workflows that know them and how they are used."""
     facts = group_facts(sizes, levels)
     return {
         "id": "groups",
         "title": "Groups",
-        "text": "Released records are drawn from the count, mean and covariance of a group, "
-        "never from a single record.",
+        "text": text,
         "blocks": [
             {
                 "type": "facts",

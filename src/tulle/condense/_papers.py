@@ -10,10 +10,11 @@ import polars as pl
 
 from tulle._moments import GroupMoments
 from tulle._relations.plan import Plan
+from tulle._shape.model import GROUP_PIECE
 from tulle._types import Floats, Ints
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import check_moments
-from tulle.condense._shaped import Block, plan_checks
+from tulle.condense._shaped import BOUNDS, Block, plan_checks
 from tulle.condense._statistics import refuse_beyond_floats, refuse_beyond_memory, rescaled
 from tulle.condense._synthesis import leave_grid, synthesize
 from tulle.errors import PrivacyError
@@ -26,6 +27,7 @@ class Papers:
 
     moments: GroupMoments  # on standardised columns
     encoder: TableEncoder
+    fewest: int  # people in a group
 
     def __init__(self, rules: Sequence[str] | None, distribution: str, *, exact: bool) -> None:
         self.rules = rules
@@ -66,6 +68,7 @@ class Papers:
                 "exact_moments=False",
                 parameter="exact_moments",
             )
+        self.fewest = int(facts.people.min())
         return replace(facts, verbatim=int((self.moments.counts == 1).sum()), singular=singular)
 
     @property
@@ -109,6 +112,7 @@ class Papers:
         encoder.rescale(np.diagonal(moments.pooled().covariances[0]))
         both = Papers(self.rules, self.distribution, exact=self.exact or other.exact)
         both.encoder, both.plan = encoder, self.plan.joined(other.plan)
+        both.fewest = min(self.fewest, other.fewest)
         both.moments = rescaled(moments, 1 / encoder.scales_)
         both._grid = {
             name: min(part._grid.get(name, np.inf) for part in (self, other))
@@ -119,15 +123,25 @@ class Papers:
     def rests_on(self) -> dict[str, int]:
         """Return what a release shows, and of how many people at least each piece is."""
         least = int(self.moments.levels.max())
-        return {"a category": least, "which records are alike (a group)": self._fewest()}
+        return {"a category": least, GROUP_PIECE: self.fewest}
 
-    def _fewest(self) -> int:
-        return int(self.moments.counts.min())
+    def sentence(self, *, sizes: bool = True) -> str:
+        """Return in words what every released record was drawn from.
 
-    def sentence(self) -> str:
-        """Return in words what every released record was drawn from."""
+        Without ``sizes``, which levels of single people may have set.
+        """
+        kept = "count and mean" if self.distribution == "mean" else "count, mean and covariance"
+        people = "1 person" if self.fewest == 1 else f"{self.fewest} people"
+        smallest = f", the smallest of {people}" if sizes else ""
         return (
-            "Every released record was drawn from the count, mean and covariance of a group at "
-            "least as large as each of its members requires, the smallest of "
-            f"{self._fewest()} records."
+            f"Every released record was drawn from the {kept} of a group at least as large as each "
+            f"of its members requires{smallest}."
         )
+
+    def limits(self) -> list[str]:
+        """Return what this synthesis does not protect."""
+        return [
+            "What all members of a group share: it shows in the group's mean.",
+            "The last member of a group, to someone who knows all the others.",
+            BOUNDS,
+        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from tulle.condense._notes import relation_notes
 from tulle.errors import GateError, ParameterError
 from tulle.table._encoder import TableEncoder
 
+BOUNDS = "About where the lowest and highest values of a column lie: they rest on k people or more."
 _LABEL = ""  # the classes, in a model of the columns
 _LABEL_CODES = "\0class"
 
@@ -205,24 +206,57 @@ class Shape:
 
     def rests_on(self) -> dict[str, int]:
         """Return what a release shows, and of how many people at least each piece is."""
-        found: dict[str, int] = {}
-        for table in self.tables:
-            for piece, people in table.model.rests_on().items():
-                found[piece] = min(people, found.get(piece, people))
-        return found
+        return fewest_of(table.model.rests_on() for table in self.tables)
 
-    def sentence(self) -> str:
+    def sentence(self, *, sizes: bool = True) -> str:
         """Return in words what every released record was drawn from."""
-        found = self.rests_on()
-        counts = "kept as it is" if self.exact else "drawn once, by lot, from how often it does"
-        return (
-            "Every value of a released record comes from a cell of its column (a category, a "
-            f"common value or a stretch of numbers) that at least {min(found.values())} people "
-            "hold. Which cell a record gets comes from leaves of at least "
-            f"{found[LEAF_PIECE]} people who are alike in other columns: how often a cell occurs "
-            f"in a leaf is {counts}, and one person may be all there is behind it. Which records "
-            f"are alike comes from condensed groups of at least {found[GROUP_PIECE]} people."
+        return shape_sentence(self.rests_on(), exact=self.exact, sizes=sizes)
+
+    def limits(self) -> list[str]:
+        """Return what this synthesis does not protect."""
+        totals = "totals are exact, as asked" if self.exact else "lots hide one person only in part"
+        return [
+            "What all people of a leaf or a group share: records drawn from it share it too.",
+            f"Whether one person is in the table, to someone who knows everybody else: {totals}.",
+            BOUNDS,
+        ]
+
+
+def fewest_of(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the fewest people that each piece of a release rests on in any of its parts."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for piece, people in part.items():
+            found[piece] = min(people, found.get(piece, people))
+    return found
+
+
+def shape_sentence(rests_on: Mapping[str, int], *, exact: bool, sizes: bool = True) -> str:
+    """Return in words what every record of a shape was drawn from.
+
+    Without ``sizes``, which levels of single people may have set, in parts of these levels.
+    """
+    counts = "kept as it is" if exact else "drawn once, by lot, from how often it does"
+    if sizes:
+        cell, leaf, group = (
+            f"at least {people} people"
+            for people in (min(rests_on.values()), rests_on[LEAF_PIECE], rests_on[GROUP_PIECE])
         )
+        more = ""
+    else:
+        cell = "at least as many people as nine records of ten require"
+        leaf, group = f"{'' if exact else 'twice '}as many people", "five times as many people"
+        more = (
+            " (or everybody, where there are fewer). Records that require more were replaced "
+            "first, column by column, by what others of a group as large as they require have"
+        )
+    return (
+        "Every value of a released record comes from a cell of its column (a category, a common "
+        f"value or a stretch of numbers) that {cell} hold. Which cell a record gets comes from "
+        f"leaves of {leaf} who are alike in other columns: how often a cell occurs in a leaf is "
+        f"{counts}, and one person may be all there is behind it. Which records are alike comes "
+        f"from condensed groups of {group}{more}."
+    )
 
 
 def _found(

@@ -32,6 +32,7 @@ from tulle.condense._shaped import (
     ClassRows,
     Shape,
     classes_of,
+    fewest_of,
     plan_checks,
     refuse_broken,
     rule_notes,
@@ -361,8 +362,14 @@ class ClassCondenser(BaseEstimator):
     def rests_on_(self) -> dict[str, int]:
         if self._synthesis is not None:
             return self._synthesis.rests_on()
-        parts = [part.rests_on_ for part in self.condensers_]
-        return {piece: min(part[piece] for part in parts) for piece in parts[0]}
+        return fewest_of(part.rests_on_ for part in self.condensers_)
+
+    @property
+    def _weakest(self) -> Shape | Papers:
+        """Return the synthesis of all classes, or that of the class with the smallest group."""
+        if self._synthesis is not None:
+            return self._synthesis
+        return min(self.condensers_, key=lambda part: int(part.people_.min()))._synthesis
 
     def _weaker(self) -> list[str]:
         """Return where protection is weaker than it looks."""

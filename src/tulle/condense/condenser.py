@@ -354,6 +354,11 @@ class Condenser(BaseEstimator):
         return self._synthesis.rests_on()
 
     @property
+    def _weakest(self) -> Shape | Papers:
+        """Return the synthesis whose sentence holds for every record."""
+        return self._synthesis
+
+    @property
     def _rule_plan(self) -> Any:
         return self._synthesis.plan
 

@@ -284,16 +284,19 @@ def _condensed(spec: Spec, people: People, seed: int) -> tuple[pl.DataFrame, Cha
         random_state=seed,
     )
     if by_class is None:
-        return template.fit_resample(people.members), _groups_of(template)
+        return template.fit_resample(people.members), _groups_of(template, people)
     condenser = ClassCondenser(template, k=spec.k, random_state=seed)
     columns, classes = condenser.fit_resample(
         people.members.drop(by_class), people.members[by_class]
     )
-    return columns.with_columns(pl.Series(by_class, classes)), _groups_of(condenser)
+    return columns.with_columns(pl.Series(by_class, classes)), _groups_of(condenser, people)
 
 
-def _groups_of(condenser: Condenser | ClassCondenser) -> Changes:
+def _groups_of(condenser: Condenser | ClassCondenser, people: People) -> Changes:
+    levelled = any(column.role is Role.LEVEL for column in people.columns)
+    text = condenser._weakest.sentence(sizes=not levelled)
     return {
         "smallest_group": int(condenser.people_.min()),
-        "sections": [group_section(condenser.counts_, condenser.levels_)],
+        "sections": [group_section(condenser.counts_, condenser.levels_, text)],
+        "limits": condenser._weakest.limits(),
     }

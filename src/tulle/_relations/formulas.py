@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -128,7 +129,7 @@ class Numbers:
         enough = there.sum(axis=0) >= max(len(rows) / 2, 10)
         return enough & (misses <= _MISSES), tens
 
-    def _of_one(self, form: Form, target: int, levels: Ints) -> Iterator[Candidate]:
+    def _of_one(self, target: int, levels: Ints, form: Form) -> Iterator[Candidate]:
         if levels[target] < _FEW_LEVELS and form.text != "{x}":
             return
         rows = self._rows(target)
@@ -142,7 +143,7 @@ class Numbers:
         for place in np.flatnonzero(fits).tolist():
             yield self._written(form, int(tens[place]), target, place)
 
-    def _of_two(self, form: Form, target: int, levels: Ints) -> Iterator[Candidate]:
+    def _of_two(self, target: int, levels: Ints, form: Form) -> Iterator[Candidate]:
         interaction = form.text == "{x} * {z}"
         if levels[target] < (2 if interaction else _FEW_LEVELS):
             return
@@ -167,7 +168,7 @@ class Numbers:
         text += f" / {10**-tens}" if tens < 0 else ""
         return f"{quote(self.names[target])} = {text}", (self.names[target], *names)
 
-    def _line(self, steep: bool, target: int, levels: Ints) -> Iterator[Candidate]:
+    def _line(self, target: int, levels: Ints, steep: bool) -> Iterator[Candidate]:
         """Yield ``a * x + b``, with the shortest numbers that fit.
 
         Of two columns with the same unit, the ``steep`` line loses nothing.
@@ -207,7 +208,7 @@ class Numbers:
         if len(matrix) < max(least, 3 * len(full)) or len(full) < 2:
             return
         matrix = np.column_stack([matrix, np.ones(len(matrix))])
-        kinds, names = self.levels[full], [self.names[place] for place in full]
+        kinds, names = self.levels[full], [self.names[place] for place in full.tolist()]
         basis = [len(full)]
         for place in sorted(range(len(full)), key=lambda i: kinds[i]):
             factors = _factors(matrix, basis, place)
@@ -221,20 +222,12 @@ class Numbers:
                 yield _as_sum(names[place], terms, factors[0], names), about
 
 
-_Find = Callable[[Numbers, int, Ints], Iterator[Candidate]]
-
-
-def _finds() -> Iterator[_Find]:
-    """Yield the ways to look for the formula of a column, the simplest first."""
-    for form in _OF_ONE:
-        yield lambda numbers, target, levels, form=form: numbers._of_one(form, target, levels)
-    for steep in (True, False):
-        yield lambda numbers, target, levels, steep=steep: numbers._line(steep, target, levels)
-    for form in _OF_TWO:
-        yield lambda numbers, target, levels, form=form: numbers._of_two(form, target, levels)
-
-
-_FINDS = tuple(_finds())
+# the ways to look for the formula of a column, the simplest first
+_FINDS: tuple[Callable[[Numbers, int, Ints], Iterator[Candidate]], ...] = (
+    *(partial(Numbers._of_one, form=form) for form in _OF_ONE),
+    *(partial(Numbers._line, steep=steep) for steep in (True, False)),
+    *(partial(Numbers._of_two, form=form) for form in _OF_TWO),
+)
 
 
 def _straight(x: Floats, y: Floats) -> tuple[float, float]:

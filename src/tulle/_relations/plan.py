@@ -135,9 +135,10 @@ class Plan:
             else:
                 cells = drawn[step.target] = step.make(values, drawn, rng)
                 codec = codecs[step.target]
-                computed = isinstance(step, Computed)
-                restored = step.restore(cells, drawn, codec) if computed else codec.restore(cells)
-                series[step.target] = restored
+                if isinstance(step, Computed):
+                    series[step.target] = step.restore(cells, drawn, codec)
+                else:
+                    series[step.target] = codec.restore(cells)
         return _frame({name: series[name] for name in (*codecs, *fixed)})
 
     def redraw(self, frame: pl.DataFrame, draw: Callable[[int], pl.DataFrame]) -> pl.DataFrame:
@@ -351,21 +352,19 @@ class Planner:
         if any(name in self.steps or name not in self.columns for name in names):
             return
         ones = np.stack([self.values.numbers(name) for name in names], axis=1)
-        gone = np.isnan(ones)
+        pairs = [_cells_of_two(self.columns[name], one) for name, one in zip(names, ones.T)]
+        some, every = np.isnan(ones).any(axis=1), np.isnan(ones).all(axis=1)
+        known = [pair for pair in pairs if pair is not None]
+        if len(known) < len(names) or self._are_enough(np.asarray(some & ~every)):
+            return  # other values, or only some of a record's columns are missing: not one thing
         count = (ones == 1).sum(axis=1)
         which = np.where(count > 0, (ones == 1).argmax(axis=1), len(names))
         wrong = (count > 1) | ((count == 0) & (part.op == "one_of"))
-        which = np.where(gone.any(axis=1) | wrong, -1, which)
-        if self._are_enough(gone.any(axis=1) & ~gone.all(axis=1)) or (count == 0).all():
-            return  # some of a record's columns are missing: not one thing
-        cells = [np.asarray(cells_of(self.columns[name])) for name in names]
-        pairs = [_cells_of_two(one, values) for one, values in zip(cells, ones.T)]
-        if any(pair is None for pair in pairs):
-            return
-        if not self._are_enough(gone.all(axis=1)):  # those who break the rule are as others are
-            which = np.where(which < 0, np.bincount(which[which >= 0]).argmax(), which)
+        which[some | wrong] = -1
+        if not self._are_enough(np.asarray(every)):  # those who break the rule are as most are
+            which[which < 0] = np.bincount(which[which >= 0]).argmax()
         hidden = CategoryColumn(f"{names[0]}\0which", which, len(names) + 1)
-        for place, (name, pair) in enumerate(zip(names, pairs)):
+        for place, (name, pair) in enumerate(zip(names, known)):
             coded = isinstance(self.columns[name], CategoryColumn)
             self.steps[name] = Chosen(name, hidden.name, place, pair, coded)
             self.extra[name] = [] if place else [hidden]
@@ -475,8 +474,9 @@ class Planner:
             yield from visit(name)
 
 
-def _cells_of_two(cells: Any, values: Floats) -> tuple[float, float] | None:
+def _cells_of_two(column: Column, values: Floats) -> tuple[float, float] | None:
     """Return the cell of 0 and that of 1 in a column; None if it has other values too."""
+    cells = cells_of(column)
     places = [np.flatnonzero(values == value) for value in (0.0, 1.0)]
     if min(map(len, places)) == 0 or (~np.isnan(values)).sum() > sum(map(len, places)):
         return None

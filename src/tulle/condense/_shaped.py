@@ -342,8 +342,8 @@ def rule_notes(given: Sequence[str] | None, kept: Sequence[RuleSummary]) -> list
         if text.strip() not in texts
     ]
     return notes + [
-        f"the rule '{one.rule}' is broken in {one.share_broken:.1%} of the table's records, and in "
-        "none of the release: leave it out of the rules if that is not meant"
+        f"the rule '{one.rule}' is broken in {one.share_broken:.1%} of the table's records: leave "
+        "it out if the release need not follow it"
         for one in kept
         if one.share_broken
     ]

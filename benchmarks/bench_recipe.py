@@ -49,7 +49,9 @@ def main(quick: bool = False) -> None:
             say(name, k, *(f"{what} {cell(mean[key])}" for key, what in MEASURES.items()))
     if len(asked.k) == 1:
         mean = means(all_found)
-        rows.append(["**mean**", asked.k[0], *(mean[measure] for measure in MEASURES)])
+        rows.append(
+            [f"**mean of {len(rows)}**", asked.k[0], *(mean[measure] for measure in MEASURES)]
+        )
     write_versions(
         "recipe",
         "The default release on twelve tables",

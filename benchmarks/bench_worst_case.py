@@ -169,7 +169,8 @@ def main(quick: bool = False) -> None:
         "person's place, by two learners that see counts of shared values, pairs, nearest rows, "
         "means and ends (extra trees, logistic regression; five folds): 0.5 is best. Means over "
         f"both learners and {asked.people} people each; in the last columns each person's two. "
-        "With 80 fits a side one AUC has a standard error of about 0.04, with 50 of 0.055. "
+        "With 80 fits a side one AUC has a standard error of about 0.04, with 50 of 0.055; "
+        "learners know less with fewer fits, so only runs of the same number compare. "
         "Outliers are those with the rarest values; ordinary people have the median of rarity.",
         seed=5,
     )

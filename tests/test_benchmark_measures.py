@@ -1,0 +1,83 @@
+"""What the benchmarks of the default release measure: a copy is caught, other people are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks import bench_holdout, judged_measures, judged_tables, results
+from benchmarks.bench_groups_matter import random_groups
+from tulle.condense import groupings
+
+
+def people(rng: np.random.Generator, count: int) -> pd.DataFrame:
+    age = rng.integers(20, 80, count)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "income": np.exp(rng.normal(age / 40, 1)),
+            "job": rng.choice(["cook", "clerk", None], count),
+            "ill": rng.random(count) < age / 100,
+        }
+    )
+
+
+@pytest.fixture
+def three_tables(rng: np.random.Generator) -> list[pd.DataFrame]:
+    return [people(rng, 300) for _ in range(3)]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_members_of_a_copy_are_found_and_of_other_people_are_not(three_tables) -> None:
+    other, members, strangers = three_tables
+    found = []
+    for release in (members, other):
+        tables, numeric = judged_measures.as_numbers([release, members, strangers])
+        found.append(judged_measures.membership(*tables, numeric, seed=0))
+    copy, nothing = (judged_measures.best_of(one)["membership"] for one in found)
+    assert copy > 0.95
+    assert nothing < 0.6
+
+
+def test_cells_keep_missing_values_apart(three_tables) -> None:
+    (table,), numeric = judged_measures.as_numbers(three_tables[:1])
+    table[:5, 0] = np.nan
+    (cells,) = judged_measures.in_cells([table], table, numeric, 6)
+    assert set(cells[:5, 0]) == {7}
+    assert cells[5:, 0].max() < 7
+
+
+def test_a_release_of_the_people_themselves_is_as_accurate_as_can_be(three_tables) -> None:
+    members, strangers, other = three_tables
+    assert bench_holdout.accuracy(members, members) == (1, 1)
+    assert bench_holdout.dcr_share(members, strangers, members) == 1
+    assert 0.4 < bench_holdout.dcr_share(members, strangers, other) < 0.6
+
+
+def test_results_of_other_versions_are_kept(monkeypatch, tmp_path: Path, capsys) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(judged_tables, "RESULTS", tmp_path)
+    for label, score in (("before", 0.5), ("after", 0.6), ("after", 0.7)):
+        judged_tables.write_versions("t", "T", ["table", "score"], [["a", score]], label, False)
+    text = (tmp_path / "t.md").read_text()
+    assert "| before | a | 0.500 |" in text
+    assert "| after | a | 0.700 |" in text
+    assert "0.600" not in text
+
+
+def test_random_groups_have_the_sizes_of_real_ones(rng: np.random.Generator) -> None:
+    matrix, levels = rng.normal(size=(60, 2)), np.repeat([3, 6], 30)
+    real = groupings.group_records(matrix, levels, np.random.default_rng(0))
+    with random_groups(1):
+        dealt = groupings.group_records(matrix, levels, np.random.default_rng(0))
+    assert not np.array_equal(real, dealt)
+    for level in (3, 6):
+        sizes = [np.sort(np.bincount(g[levels == level])) for g in (real, dealt)]
+        assert np.array_equal(*sizes)

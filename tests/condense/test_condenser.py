@@ -269,6 +269,31 @@ def test_levels_replace_k_and_may_be_a_column():
 
 
 @pytest.mark.slow
+def _with_demanding_exceptions():
+    """Four hundred people, of whom thirty ask for a hundred and are unlike the others."""
+    rng = np.random.default_rng(0)
+    levels = np.where(np.arange(400) < 30, 100, 5)
+    low = rng.integers(0, 1000, 400)
+    high = np.where(levels == 5, low + rng.integers(0, 300, 400), low - 50)
+    job = rng.integers(0, 4, 400)
+    sector = np.where(levels == 5, job // 2, 1 - job // 2)
+    words = {"job": [f"job {one}" for one in job], "sector": [f"sector {one}" for one in sector]}
+    return pd.DataFrame({"low": low, "high": high, **words}), levels
+
+
+def test_who_asks_for_more_has_no_say_in_rules_between_columns():
+    table, levels = _with_demanding_exceptions()
+    condenser = Condenser(random_state=0).fit(table, levels=levels)
+    kept = {one.rule: one.share_broken for one in condenser.rules_}
+    assert kept["low <= high"] == 0.0
+    assert kept["job -> sector"] == 0.0
+    rules = ["known(job, sector)", "job -> sector"]
+    given = Condenser(rules=rules, random_state=0).fit(table, levels=levels)
+    for combinations in given._rule_plan.known.values():
+        assert combinations.height == 4  # thirty people hold four more
+    assert all(one.share_broken == 0.0 for one in given.rules_)
+
+
 def test_levels_may_be_a_column_whose_name_is_a_number():
     table = pd.DataFrame(np.c_[_numbers(60, 2), np.full(60, 6)])
     condenser = Condenser(random_state=0).fit(table, levels="2")

@@ -188,6 +188,7 @@ class Planner:
     k: int
     people: Ints | None  # the person of each row, if some have several
     rng: np.random.Generator
+    counted: Flags  # False for rows of people who ask for more than k: nothing is learnt of them
 
     def plan(self, rules: Sequence[tuple[Rule, bool]]) -> tuple[Plan, list[Column]]:
         """Return the plan, and the columns to model in place of the given ones."""
@@ -216,7 +217,7 @@ class Planner:
         return plan, list(self._modelled())
 
     def _kept(self, rule: Rule, found: bool) -> Kept:
-        wrong = broken(rule, self.values)
+        wrong = broken(rule, self.values) & self.counted
         many = people_among(wrong, self.people) >= draw_threshold(self.k, self.rng)
         return Kept(rule, found, float(wrong.mean()) if many else 0.0)
 
@@ -311,7 +312,7 @@ class Planner:
         self.extra[step.target] = extra
 
     def _are_enough(self, rows: Flags) -> bool:
-        return people_among(rows, self.people) >= self.k
+        return people_among(rows & self.counted, self.people) >= self.k
 
     # -- columns that are looked up ---------------------------------------------------------------
 
@@ -327,7 +328,7 @@ class Planner:
             return
         columns = [self.columns[name] for name in (*sources, target)]
         there = ~np.logical_or.reduce([missing_of(column) for column in columns[:-1]])
-        rows = np.flatnonzero(there & ~missing_of(columns[-1]))
+        rows = np.flatnonzero(there & ~missing_of(columns[-1]) & self.counted)
         *known, answer = (take_rows(column, rows) for column in columns)
         people = None if self.people is None else self.people[rows]
         weights = weigh_people(self.people, self.frame.height)[rows]
@@ -437,7 +438,8 @@ class Planner:
         """Return the combinations that at least ``k`` people hold, of ``->`` the commonest."""
         people = np.arange(self.frame.height) if self.people is None else self.people
         keys = keys_of(part, self.values)
-        held = keys.with_columns(pl.Series("\0people", people)).drop_nulls().group_by(keys.columns)
+        held = keys.with_columns(pl.Series("\0people", people)).filter(self.counted)
+        held = held.drop_nulls().group_by(keys.columns)
         common = held.agg(pl.col("\0people").n_unique()).filter(pl.col("\0people") >= self.k)
         common = usual_targets(common, "\0people") if part.op == "->" else common
         return common.select(keys.columns)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from tulle._random import spawn
 from tulle._shape.cells import Cells, fit_cells
-from tulle._shape.columns import Column, Owners, cells_of
+from tulle._shape.columns import Column, Owners, cells_of, take_rows
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.scores import STEPS, Scores, fit_scores, second_moments, telling_columns
@@ -245,7 +245,9 @@ def fit_shape(
     lots = None if exact else rng
     found: list[Dependency] = []
     if dependent:
-        found = find_dependencies(columns, k, owners.weights, keep=label, rng=lots)
+        rows = np.flatnonzero(owners.counted)
+        ordinary = [take_rows(column, rows) for column in columns]
+        found = find_dependencies(ordinary, k, owners.weights[rows], keep=label, rng=lots)
     found = [dependency for dependency in found if dependency.target not in asked]
     left_out = {dependency.target for dependency in found}
     kept = [column for column in columns if column.name not in left_out]

@@ -15,7 +15,7 @@ from tulle._relations.language import Rule, parse_rule
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
-from tulle._shape.columns import CategoryColumn
+from tulle._shape.columns import CategoryColumn, take_rows
 from tulle._shape.diversity import Diversity
 from tulle._shape.model import GROUP_PIECE, LEAF_PIECE, ShapeModel, fit_shape
 from tulle._types import Ints
@@ -268,7 +268,10 @@ def _found(
 ) -> list[tuple[Rule, bool]]:
     """Look for rules; a sensitive column with a demand follows from none that nobody gave."""
     writings = writings_of(encoder.codecs)
-    found = find_rules(planner.frame, planner.columns, k, planner.people, writings, rng)
+    rows = np.flatnonzero(planner.counted)
+    columns = {name: take_rows(column, rows) for name, column in planner.columns.items()}
+    people = None if planner.people is None else planner.people[rows]
+    found = find_rules(planner.frame[rows], columns, k, people, writings, rng)
     asked = {demand.name for demand in demands}
     return [(rule, True) for rule in found if asked.isdisjoint(rule.columns)]
 
@@ -293,7 +296,7 @@ def _planner(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generat
     table = as_released(frame, encoder.codecs, columns)
     if classes is not None:
         table = with_labels(table, classes.classes.labels, classes.codes, encoder)
-    return Planner(table, encoder.codecs, columns, k, block.people, rng)
+    return Planner(table, encoder.codecs, columns, k, block.people, rng, block.levels <= k)
 
 
 def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[tuple[Rule, bool]]:

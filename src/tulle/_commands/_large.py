@@ -600,7 +600,7 @@ def _manifest(
         | {"k": k, "unit": unit_of(table.columns), **made_by},
         guarantee={
             "every group at least as large as its members' levels": True,
-            **({} if asked else {RESTS_ON: outcome.rests_on}),
+            **({} if k is None else {RESTS_ON: outcome.rests_on}),
         },
         verified={
             "groups at least as large as their levels": outcome.groups.valid,

@@ -59,9 +59,6 @@ def inlined(function: Kernel) -> Kernel:
     return cast(Kernel, register_jitable(forceinline=True, **_OPTIONS)(function))
 
 
-borrowing = kernel  # the name of kernels that make no arrays, where :func:`borrowed` is of use
-
-
 @intrinsic
 def borrowed(typing: Any, value: Any) -> Any:
     """Take arrays, or tuples of them, without counting who holds them: the caller does.

@@ -386,7 +386,7 @@ def test_a_budget_makes_cells_small_enough_for_wide_records() -> None:
             workers = budget.workers(size, dimensions)
             taken = workers * size * 8 * dimensions * 6  # at least six copies
             assert taken <= memory or (workers, size) == (1, sizes[-1])
-    assert Budget.of(800_000_000, 2, 10).workers(plan.CELL, 10) == 2
+    assert Budget.of(900_000_000, 2, 10).workers(plan.CELL, 10) == 2
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import borrowing, inlined, int64, kernel, part
+from tulle._jit import inlined, int64, kernel, part
 from tulle._threads import on_all_cores
 
 CELLS = 256
@@ -53,7 +53,7 @@ def grow(
     return np.ascontiguousarray(nodes[:used, :2].T), left_cells[:used], leaves
 
 
-@borrowing
+@kernel
 def _grow(
     features: Any, starts: Any, ordered: Any, states: Any, ranks: Any, people: Any, least: float,
     evidence: float, nodes: Any, left_cells: Any, rows: Any, leaves: Any, spare: Any,
@@ -307,7 +307,7 @@ def follow(features: Any, split: Any, goes_left: Any, left: Any) -> Any:
     return leaves
 
 
-@borrowing
+@kernel
 def _follow(features: Any, split: Any, goes_left: Any, left: Any, out: Any) -> None:
     n = len(features)
     for r0 in range(0, n, 4):  # four at a time, which do not wait for each other

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from tulle._jit import borrowing, int64, part
+from tulle._jit import int64, kernel, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import (
     Cells,
@@ -152,7 +152,7 @@ def exchange(cells: Cells, a: int, b: int, least: float) -> float:
         total += gain
 
 
-@borrowing
+@kernel
 def sweep(cells: Cells, near: Ints, width: int, changed: Ints, turn: int, least: float) -> float:
     """Exchange members with the ``width`` nearest groups, if one changed since the last sweep."""
     total = 0.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._jit import borrowing, inlined
+from tulle._jit import inlined, kernel
 from tulle._types import Floats, Ints
 
 
@@ -50,7 +50,7 @@ def insert(near: Ints, far: Floats, a: int, b: int, value: float) -> None:
     near[a, i] = b
 
 
-@borrowing
+@kernel
 def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Floats) -> None:
     """Compare all pairs inside each block of rows."""
     low = 0
@@ -63,7 +63,7 @@ def compare_blocks(centres: Floats, rows: Ints, ends: Ints, near: Ints, far: Flo
         low = high
 
 
-@borrowing
+@kernel
 def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
     """Adopt the first neighbours of first neighbours where they are nearer."""
     for a in range(len(near)):
@@ -86,7 +86,7 @@ def relist(centres: Floats, sizes: Ints, near: Ints, far: Floats) -> None:
     _relist(centres, sizes, near, far, np.empty(near.shape[1], dtype=np.int64))
 
 
-@borrowing
+@kernel
 def _relist(centres: Floats, sizes: Ints, near: Ints, far: Floats, old: Ints) -> None:
     width = near.shape[1]
     for a in range(len(near)):

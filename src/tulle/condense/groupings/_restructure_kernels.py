@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._jit import borrowing, inlined, int64, part
+from tulle._jit import inlined, int64, kernel, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import Cells, measure_member, move
 
@@ -21,7 +21,7 @@ def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float
     return cost * size / (size + 1.0)
 
 
-@borrowing
+@kernel
 def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
     """List the groups nearest to the members, not to the centre, of some groups.
 
@@ -132,7 +132,7 @@ def restructure(
     return _restructure(cells, near, changed, turn, least, free, idle, sizes, centres)
 
 
-@borrowing
+@kernel
 def _restructure(
     cells: Cells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int,
     sizes: Ints, centres: Floats,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tulle._jit import borrowing, inlined, int64, part
+from tulle._jit import inlined, int64, kernel, part
 from tulle._types import Floats, Ints
 
 SAMPLE = 256  # records of a block that show its principal direction
@@ -95,7 +95,7 @@ def cut_blocks(
     return _cut_blocks(points, rows, leaf, unit, rounds, state, bounds, keys, axes, pending)
 
 
-@borrowing
+@kernel
 def _cut_blocks(
     points: Floats, rows: Ints, leaf: int, unit: int, rounds: int, state: Any, bounds: Ints,
     keys: Floats, axes: Floats, pending: Ints,
@@ -232,7 +232,7 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
     )
 
 
-@borrowing
+@kernel
 def _mdav_block(
     columns: Floats, levels: Ints, rows: Ints, number: int, groups: Ints,
     heap: Floats, places: Ints, away: Floats, point: Floats,
@@ -277,7 +277,7 @@ def peel(columns: Floats, radii: Floats, levels: Ints, most: int, work: int, gro
     return _peel(columns, radii, levels, most, work, groups, *room)
 
 
-@borrowing
+@kernel
 def _peel(
     columns: Floats, radii: Floats, levels: Ints, most: int, work: int, groups: Ints,
     heap: Floats, places: Ints, away: Floats, point: Floats,

@@ -180,7 +180,7 @@ def dcr_share(training: pd.DataFrame, strangers: pd.DataFrame, made: pd.DataFram
             for name in numbers
         ]
         indicators = coder.transform(table[texts].astype(str)) / np.sqrt(2)
-        return np.hstack([np.column_stack(ranks), indicators]).astype(np.float32)
+        return np.hstack([np.column_stack(ranks), indicators])
 
     released_points = points(made)
     own, other = (

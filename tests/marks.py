@@ -22,6 +22,7 @@ SLOW = [
     "app/test_jobs.py",
     "app/test_families.py",
     "test_docs.py",
+    "test_benchmark_measures.py",
     "test_benchmarks.py",
     "spark/",
     "report/test_family_reports.py",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._commands._sources import writing_beside
 from tulle.errors import ParameterError, PrivacyError
-from tulle.table.policy import load_policy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,11 +50,6 @@ def check_accepted(reason: str | None) -> str:
             f"--accept-risk takes at most {_LONGEST} letters, got {len(words)}: refer to a document"
         )
     return words
-
-
-def context_of(policy: FilePath | None) -> dict[str, str]:
-    """Return what the policy says of the situation in which data are released."""
-    return {} if policy is None else dict(load_policy(policy).context)
 
 
 def decided(found: Audit, accepted: str) -> Verdict:

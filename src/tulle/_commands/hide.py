@@ -15,7 +15,6 @@ from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import SHARED, VICTIMS
 from tulle._commands._decision import (
     check_accepted,
-    context_of,
     decided,
     public_verdict,
     save_beside,
@@ -244,7 +243,7 @@ def hide(
         sources = sources_read(source, rules, policy, sign_key)
         run = _Run(source, output, wishes, options, seed, sources, signer, accepted, command, force)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
-    made = made._replace(audit=made.audit.extended(context=context_of(policy)))
+    made = made._replace(audit=made.audit.extended(context=dict(chosen.policy.context)))
     save_beside(made.audit, report, f"the release {output} was written", force)
     return made
 

@@ -19,7 +19,6 @@ from tulle._commands._decision import (
     UNAUDITED,
     Refused,
     check_accepted,
-    context_of,
     decided,
     save_beside,
     with_verdict,
@@ -373,7 +372,7 @@ def sketch(
     parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
     beside, hidden = _beside(source, output, options)
     run = _Run(
-        source, output, policy, options, key, new_key, beside, sources, signer, accepted, seed,
+        source, output, options, key, new_key, beside, sources, signer, accepted, seed,
         command, force, whole=report is not None,
     )  # fmt: skip
     deltas, tried = _found_deltas(source, options, parameters, seed)
@@ -418,7 +417,6 @@ class _Run:
 
     source: FilePath
     output: FilePath
-    policy: FilePath | None
     options: Sketching
     key: SecretKey
     new_key: FilePath | None
@@ -465,7 +463,7 @@ class _Run:
             sketcher, sample, promises, options.audit, seed=self.seed, command=self.command
         )
         gates = _target_gate(made, options.target_risk)
-        context = context_of(self.policy)
+        context = dict(options.policy.context)
         return made.extended(context=context, accepted_risk=self.accepted, gates=gates)
 
 

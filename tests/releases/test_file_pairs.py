@@ -15,7 +15,14 @@ import pytest
 
 from tulle._files import OutputExists
 from tulle.errors import DataError, PrivacyError, TulleError
-from tulle.releases import Manifest, manifest_path, read_manifest, verify_release, write_release
+from tulle.releases import (
+    Manifest,
+    manifest_path,
+    read_manifest,
+    releasing,
+    verify_release,
+    write_release,
+)
 from tulle.releases import _file_pairs as file_pairs
 
 
@@ -51,6 +58,25 @@ def test_changed_data_is_noticed(tmp_path: Path) -> None:
 def test_no_guarantee_no_output(tmp_path: Path) -> None:
     with pytest.raises(PrivacyError):
         write_release(tmp_path / "r", lambda file: None, manifest(verified={}))
+    assert os.listdir(tmp_path) == []
+
+
+def test_data_come_first_then_what_the_manifest_says_of_them(tmp_path: Path) -> None:
+    with releasing(tmp_path / "r") as draft:
+        written = draft.file.write(b"data")
+        assert not (tmp_path / "r").exists()
+        draft.finish(manifest(counts={"bytes": written}))
+    assert read_manifest(tmp_path / "r") == draft.manifest
+    assert read_manifest(tmp_path / "r").counts == {"bytes": 4}
+
+
+def test_data_that_are_refused_when_they_are_complete_leave_nothing(tmp_path: Path) -> None:
+    for verified in ({}, {"groups of at least 3": False}):
+        with pytest.raises(PrivacyError), releasing(tmp_path / "r") as draft:
+            draft.file.write(b"data")
+            draft.finish(manifest(verified=verified))
+    with pytest.raises(AssertionError), releasing(tmp_path / "r"):
+        pass  # never finished
     assert os.listdir(tmp_path) == []
 
 

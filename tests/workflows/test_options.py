@@ -12,6 +12,8 @@ from tulle._checks import check_int
 from tulle._choices import GATES, GROUPINGS, HIDING_METHODS
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
+from tulle._commands.audit import audit_files
+from tulle._commands.condense import condense
 from tulle._files import OutputExists
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError
 
@@ -117,3 +119,29 @@ def test_each_choice_has_its_code() -> None:
     assert set(GROUPINGS) == set(_HOMES)
     assert set(HIDING_METHODS) == {"best", "swa", "blocking", *SIMPLE}
     assert set(GATES) == {*_ATTACKS, "min_accuracy_ratio"}
+
+
+@pytest.mark.slow
+def test_a_policy_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may change while a command runs: half of the old one and half of the new is neither."""
+    rows = "".join(f"{20 + n % 40},{n % 3}\n" for n in range(80))
+    source, release, policy = (tmp_path / name for name in ("t.csv", "r.csv", "p.toml"))
+    source.write_text("age,visits\n" + rows)
+    policy.write_text(
+        '[columns.age]\nkind = "integer"\nrole = "quasi-identifier"\n'
+        '[columns.visits]\nkind = "integer"\nrole = "quasi-identifier"\n'
+        '[rules]\nfirst = "age > visits"\n[context]\npurpose = "a test"\n'
+    )
+    reads = []
+    read_text = Path.read_text
+
+    def counted(path: Path, *args: Any, **kwargs: Any) -> str:
+        reads.append(path)
+        return read_text(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", counted)
+    condense(source, release, policy=policy, k=5, audit=False, seed=0)
+    assert reads.count(policy) == 1
+    found = audit_files(source, release, policy=policy, attempts=10, seed=0)
+    assert reads.count(policy) == 2
+    assert found.result["context"]["purpose"] == "a test"

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._random import coarse_count
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Kind, Role
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from tulle._types import FilePath
+    from tulle._commands._options import Options
     from tulle.condense._grouping import GroupFacts
     from tulle.table.inference import Guess
 
@@ -24,7 +23,7 @@ _WIDEST = 1_000  # columns of a release
 
 def plan_columns(
     table: pl.DataFrame,
-    policy: FilePath | None,
+    options: Options,
     *,
     target: str | None = None,
     levels: str | None = None,
@@ -35,8 +34,7 @@ def plan_columns(
     used only if they are asked for.
     """
     refuse_two_roles(target, levels)
-    loaded = Policy() if policy is None else load_policy(policy, table.columns)
-    declared = loaded.resolve(table.columns)
+    declared = options.described(table.columns)
     _refuse_wide(sum(c.role.released for c in declared) if declared else table.width)
     columns = declared or _guessed(table, decided=(target, levels))
     return with_roles(columns, target, levels)
@@ -50,11 +48,6 @@ def _refuse_wide(width: int) -> None:
             f"most {_WIDEST:,} may be. Choose them in a policy (`tulle inspect` writes one): "
             'role = "ignored" leaves a column out'
         )
-
-
-def policy_rules(policy: FilePath | None) -> tuple[str, ...] | None:
-    """Return the rules between columns that a policy gives; None if it says nothing of them."""
-    return None if policy is None else load_policy(policy).rules
 
 
 def _guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:

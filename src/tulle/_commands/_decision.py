@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._commands._sources import writing_beside
 from tulle.errors import ParameterError, PrivacyError
-from tulle.table.policy import load_policy
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,12 +25,14 @@ _LONGEST = 1000  # letters of a reason: it goes into the manifest
 class Refused(PrivacyError):
     """Raised where the verdict on privacy is bad and nobody took the risk."""
 
-    def __init__(self, verdict: Verdict, outcome: str = "nothing was written") -> None:
+    def __init__(
+        self, verdict: Verdict, outcome: str = "nothing was written", audit: Audit | None = None
+    ) -> None:
         super().__init__(
             f"the verdict on privacy is 'bad': {outcome}. {verdict['privacy']['reason']} To go "
             "on all the same, and to keep the reason in the manifest: --accept-risk REASON"
         )
-        self.verdict = verdict
+        self.verdict, self.audit = verdict, audit
 
 
 def check_accepted(reason: str | None) -> str:
@@ -51,16 +52,11 @@ def check_accepted(reason: str | None) -> str:
     return words
 
 
-def context_of(policy: FilePath | None) -> dict[str, str]:
-    """Return what the policy says of the situation in which data are released."""
-    return {} if policy is None else dict(load_policy(policy).context)
-
-
 def decided(found: Audit, accepted: str) -> Verdict:
     """Return the verdict of an audit, or raise if it is bad and the risk is not accepted."""
     verdict = found.verdict
     if verdict["privacy"]["level"] == "bad" and not accepted:
-        raise Refused(verdict)
+        raise Refused(verdict, audit=found)
     return verdict
 
 
@@ -111,9 +107,9 @@ def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
     return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted)
 
 
-def save_beside(found: Audit, report: FilePath | None, outcome: str, force: bool) -> None:
+def save_beside(found: Audit | None, report: FilePath | None, outcome: str, force: bool) -> None:
     """Write the report, if one is asked for; an error says what became of the release."""
-    if report is not None:
+    if report is not None and found is not None:
         with writing_beside(outcome, report):
             found.save(report, force=force)
 

@@ -17,14 +17,13 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
-    policy_rules,
     told_counts,
     told_source,
     unit_notes,
     unit_of,
     without_opaque,
 )
-from tulle._commands._decision import context_of, with_verdict
+from tulle._commands._decision import with_verdict
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
 from tulle.errors import DataError, ParameterError, PrivacyError
@@ -194,7 +193,7 @@ def refuse_in_parts(
         "--control": control is not None,
         options.word("holdout"): options.holdout is not None,
         options.word("exact_totals"): options.exact_totals,
-        f"{policy}: [rules]": bool(policy_rules(policy)),
+        f"{policy}: [rules]": bool(options.policy.rules),
     }
     for word in (word for word, given in asked.items() if given):
         raise ParameterError(
@@ -234,7 +233,7 @@ def condense_large(
     if not records:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, records)
-    columns = plan_columns(sample, policy, target=target, levels=levels)
+    columns = plan_columns(sample, options, target=target, levels=levels)
     suspects = suspects_of(columns, policy, records)
     for frame in opened.batches(list(suspects)) if suspects else ():
         look_for_repeated(suspects, frame, seed[2])
@@ -256,7 +255,8 @@ def condense_large(
 
     with options.naming(**table.names):
         return write_in_parts(
-            output, table, run, entry=entry, context=context_of(policy), accepted=accepted,
+            output, table, run, entry=entry, context=dict(options.policy.context),
+            accepted=accepted,
             command=command, sources=sources, signer=signer, force=force,
         )[0]  # fmt: skip
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tulle.errors import ParameterError, PolicyError, TulleError, nearest_name
-from tulle.table.policy import load_policy
+from tulle.table.policy import Policy, load_policy
 
 if TYPE_CHECKING:
     from tulle._types import FilePath
+    from tulle.table.schema import Column
 
 _SAME = {"time_budget": "time", "random_state": "seed"}  # what the library calls otherwise
 
@@ -22,16 +23,31 @@ class Options:
 
     ``words`` are those for the options that were given: ``--k``, ``p.toml: 'k' in [condense]``.
     The values are checked where they are used; :meth:`naming` makes errors use these words.
-    ``declared`` says that a policy describes the columns: none is guessed then.
+    ``policy`` is read once, from ``policy_file``: it may change while a command runs.
     """
 
     words: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
-    declared: bool = field(default=False, kw_only=True, repr=False)
+    policy: Policy = field(default=Policy(), kw_only=True, repr=False)
+    policy_file: FilePath | None = field(default=None, kw_only=True, repr=False)
 
     def values(self) -> dict[str, Any]:
         """Return all options by name."""
-        names = [part.name for part in fields(self) if part.name not in ("words", "declared")]
-        return {name: getattr(self, name) for name in names}
+        own = {part.name for part in fields(Options)}
+        return {
+            part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
+        }
+
+    @property
+    def declared(self) -> bool:
+        """Return whether the policy describes the columns: none is guessed then."""
+        return bool(self.policy.columns)
+
+    def described(self, names: Iterable[str]) -> list[Column]:
+        """Return the columns of a table as the policy describes them; none if it does not."""
+        try:
+            return self.policy.resolve(names)
+        except PolicyError as error:
+            raise PolicyError(f"{self.policy_file}: {error}") from None
 
     def word(self, name: str) -> str:
         """Return what the user calls an option."""
@@ -88,15 +104,11 @@ def resolve(
             hint = nearest_name(name, known)
             raise ParameterError(f"tulle {command} has no option '{name}': {hint}")
     asked = {name: value for name, value in given.items() if value is not None}
-    kept: dict[str, Any] = {}
-    declared = False
-    if policy is not None:
-        loaded = load_policy(policy)
-        declared = bool(loaded.columns)
-        try:
-            kept = loaded.options(command, known)
-        except PolicyError as error:
-            raise PolicyError(f"{policy}: {error}") from None
+    loaded = Policy() if policy is None else load_policy(policy)
+    try:
+        kept = loaded.options(command, known)
+    except PolicyError as error:
+        raise PolicyError(f"{policy}: {error}") from None
     words = {name: f"{policy}: '{name}' in [{command}]" for name in kept}
     words |= {name: defaults.word(name) for name in asked}
-    return replace(defaults, **kept | asked, words=words, declared=declared)
+    return replace(defaults, **kept | asked, words=words, policy=loaded, policy_file=policy)

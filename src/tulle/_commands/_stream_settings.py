@@ -16,7 +16,7 @@ from tulle._commands._columns import (
 )
 from tulle._commands._options import Options, resolve
 from tulle.errors import ParameterError
-from tulle.table.policy import COLUMN_OPTIONS, load_policy
+from tulle.table.policy import COLUMN_OPTIONS
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -92,11 +92,11 @@ class Settings:
 
     def declared(self) -> list[Column]:
         """Return what the policy says about the columns."""
-        return [] if self.policy is None else list(load_policy(self.policy).columns)
+        return list(self.options.policy.columns)
 
     def plan(self, records: pl.DataFrame) -> None:
         """Settle the roles of the columns, from the policy or from the initial records."""
-        self.columns = plan_columns(records, self.policy, target=self.target, levels=self.levels)
+        self.columns = plan_columns(records, self.options, target=self.target, levels=self.levels)
         classes = class_column(self.columns, records)
         self.class_column = None if classes is None else classes.name
         in_policy = {column.name: column.role.value for column in self.declared()}
@@ -159,9 +159,7 @@ class Settings:
         A role that --target or --levels replaced in the beginning may stay in the policy: the
         same policy continues, whether or not the option is given again.
         """
-        if self.policy is None:
-            return
-        declared = load_policy(self.policy, begun).resolve(begun)
+        declared = self.options.described(begun)
         for column in with_roles(declared, self.target, self.levels) if declared else []:
             for word in _OF_COLUMNS:
                 old, new = (getattr(one, word) for one in (begun[column.name], column))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
 from tulle._commands._columns import words_of
-from tulle._commands._decision import context_of
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
 from tulle._report.editions import K
@@ -17,7 +16,6 @@ from tulle._report.words import BOUND, PRESETS
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import Format, display_name, format_of
 from tulle.releases import has_manifest, read_manifest, verify_release
-from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -95,14 +93,14 @@ def audit_files(
     if _are_large(original, release, options):
         asked = {"--earlier": earlier or None, "--known": known, "--worst-case": worst_case or None}
         asked |= {options.word(name): limits[name] for name in _GATES_OF_WHOLE}
-        found = _audit_large(original, release, control, policy, options, asked)
+        found = _audit_large(original, release, control, options, asked)
     else:
         found = _audit_whole(
             original, release, options,
-            control=control, earlier=earlier, known=known, policy=policy, worst_case=worst_case,
+            control=control, earlier=earlier, known=known, worst_case=worst_case,
         )  # fmt: skip
     found = found.extended(
-        guarantee=_guarantee(release), command=command, context=context_of(policy)
+        guarantee=_guarantee(release), command=command, context=dict(options.policy.context)
     ).extended(**_made(release))
     found = found.extended(
         gates=[*gate_rows(found.result, limits), *_preset_gate(found.result, options)]
@@ -141,7 +139,6 @@ def _audit_whole(
     control: FilePath | None,
     earlier: Sequence[FilePath],
     known: FilePath | None,
-    policy: FilePath | None,
     worst_case: bool,
 ) -> Audit:
     """Audit tables that memory holds."""
@@ -155,7 +152,7 @@ def _audit_whole(
     compared = [original, release, *outside, *earlier]
     table = read_table(original)
     others = [read_like(file, table, original) for file in compared[1:]]
-    columns = _known_columns(table, others[0], release, policy)
+    columns = _known_columns(table, others[0], release, options)
     if worst_case:
         further["worst_case"] = _maker(release, columns)
     words = words_of(columns.values())
@@ -177,9 +174,9 @@ def _audit_whole(
             attempts=options.attempts,
             title=f"Audit of {os.path.basename(display_name(release))}",
         )
-    if policy is None:
+    if options.policy_file is None:
         return found
-    return with_rules(found, load_policy(policy).rules or (), table, released)
+    return with_rules(found, options.policy.rules or (), table, released)
 
 
 def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:
@@ -202,7 +199,6 @@ def _audit_large(
     original: FilePath,
     release: FilePath,
     control: FilePath | None,
-    policy: FilePath | None,
     options: Auditing,
     asked: Mapping[str, Any],
 ) -> Audit:
@@ -218,7 +214,7 @@ def _audit_large(
         )
     tables = [open_table(file) for file in (original, release)]
     first = next(tables[0].batches())
-    columns = _known_columns(first, next(tables[1].batches()), release, policy)
+    columns = _known_columns(first, next(tables[1].batches()), release, options)
     with options.naming():
         return audit_batches(
             tables[0].batches,
@@ -294,12 +290,11 @@ def attack_rows(found: Audit) -> list[dict[str, Any]]:
 
 
 def _known_columns(
-    table: pl.DataFrame, released: pl.DataFrame, release: FilePath, policy: FilePath | None
+    table: pl.DataFrame, released: pl.DataFrame, release: FilePath, options: Auditing
 ) -> dict[str, Any]:
     """Return what is known of the columns: a Column each, or only a role."""
-    columns = () if policy is None else load_policy(policy, table.columns).columns
-    if columns:
-        return {column.name: column for column in columns}
+    if options.described(table.columns):
+        return {column.name: column for column in options.policy.columns}
     if has_manifest(release):
         return {
             name: _from_manifest(name, entry)

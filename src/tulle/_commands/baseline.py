@@ -16,7 +16,6 @@ from tulle._commands._columns import (
 )
 from tulle._commands._decision import (
     check_accepted,
-    context_of,
     refuse_two_controls,
     write_decided,
 )
@@ -105,7 +104,7 @@ def baseline(
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to release")
     entry = source_entry(source, original.height)  # before it can change
-    columns = plan_columns(original, policy, target=target)
+    columns = plan_columns(original, options, target=target)
     original = without_opaque(original, columns)
     known = [column for column in columns if column.name in original.columns]
     apart = drawn_apart(original, known, options, options.holdout, options.seed)
@@ -117,7 +116,7 @@ def baseline(
     found = audited(tables, options.seed, k=options.k, title="Baseline", quick=quick).extended(
         limits=list(LIMITS[options.method]),
         command=command,
-        context=context_of(policy),
+        context=dict(options.policy.context),
         accepted_risk=accepted,
     )
     manifest = _manifest(entry, original, release, columns, options, counts)

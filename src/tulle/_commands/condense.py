@@ -14,7 +14,6 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
-    policy_rules,
     told_counts,
     told_source,
     unit_notes,
@@ -25,7 +24,6 @@ from tulle._commands._columns import (
 from tulle._commands._decision import (
     UNAUDITED,
     check_accepted,
-    context_of,
     refuse_two_controls,
     write_decided,
 )
@@ -129,7 +127,7 @@ def condense(
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
-    columns = plan_columns(original, policy, target=target, levels=levels)
+    columns = plan_columns(original, options, target=target, levels=levels)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     there = set(original.columns)
@@ -137,15 +135,14 @@ def condense(
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)
-    rules = policy_rules(policy)
     with options.naming(rules=f"{policy}: [rules]"):
-        condenser, release = make_release(original, known, rules, options)
+        condenser, release = make_release(original, known, options.policy.rules, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     tables = compared(original, release, source, control, strangers, columns)
     whole = report is not None
     found = _audited(condenser, tables, release, columns, options, command, whole=whole)
-    found = found.extended(context=context_of(policy), accepted_risk=accepted)
+    found = found.extended(context=dict(options.policy.context), accepted_risk=accepted)
     summary = _summary(condenser, tables, strangers, found)
     manifest = _manifest(condenser, entry, release, columns, options, strangers)
     write_decided(

@@ -69,7 +69,7 @@ def explore_file(
     table = looked.table
     if table.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to explore")
-    columns = plan_columns(table, policy, target=target)
+    columns = plan_columns(table, options, target=target)
     table = without_opaque(table, columns)
     columns = [column for column in columns if column.name in table.columns]
     table, strangers = _with_control(table, source, control, columns)

@@ -7,19 +7,24 @@ and the report, which name them, are the owner's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import SHARED, VICTIMS
-from tulle._commands._decision import check_accepted, context_of, decided, public_verdict
+from tulle._commands._decision import (
+    check_accepted,
+    decided,
+    public_verdict,
+    save_beside,
+)
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import (
     check_files,
     signing_key,
     source_entry,
     sources_read,
-    writing_beside,
 )
 from tulle._plurals import counted
 from tulle._random import seed_policy
@@ -35,6 +40,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.auditing.audit import Audit
     from tulle.keys import SigningKey
     from tulle.releases import Manifest
+    from tulle.releases.manifest import Draft
     from tulle.rules.hider import Report, RuleHider
     from tulle.transactions import Transactions
 
@@ -237,10 +243,8 @@ def hide(
         sources = sources_read(source, rules, policy, sign_key)
         run = _Run(source, output, wishes, options, seed, sources, signer, accepted, command, force)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
-    made = made._replace(audit=made.audit.extended(context=context_of(policy)))
-    if report is not None:
-        with writing_beside(f"the release {output} was written", report):
-            made.audit.save(report, force=force)
+    made = made._replace(audit=made.audit.extended(context=dict(chosen.policy.context)))
+    save_beside(made.audit, report, f"the release {output} was written", force)
     return made
 
 
@@ -351,11 +355,9 @@ class _Run(NamedTuple):
         entry = source_entry(self.source, summary["baskets"])
         page = self._page(summary, report, attacks)
         decided(page, self.accepted)
-
-        def put(file: Any) -> None:
-            put_baskets(released, frame, file, self.output)
-
-        self._write(put, entry, summary, _public(page))
+        with self._releasing() as draft:
+            put_baskets(released, frame, draft.file, self.output)
+            draft.finish(self._manifest(entry, summary, _public(page)))
         return Hidden(summary, _rows(report), _notes(options, summary), page)
 
     def rules(self) -> Hidden:
@@ -366,13 +368,9 @@ class _Run(NamedTuple):
         made = share.shared_rules(self.source, self.output, self.wishes, self.options, self.command)
         entry = source_entry(self.source, made.summary["baskets"])
         verdict = _public(made.audit, f"Verified: {share.HELD}.", share.LIMITS[0])
-        self._write(
-            lambda file: put_table(made.frame, file, self.output),
-            entry,
-            made.summary,
-            verdict,
-            share.HELD,
-        )
+        with self._releasing() as draft:
+            put_table(made.frame, draft.file, self.output)
+            draft.finish(self._manifest(entry, made.summary, verdict, share.HELD))
         return Hidden(made.summary, [], [], made.audit)
 
     def streamed(self) -> Hidden:
@@ -391,63 +389,66 @@ class _Run(NamedTuple):
         thresholds = Thresholds("hide", **asked, margins=margins)
         window = check_int("hide", "window", options.window, 1)
         victim = check_choice("hide", "victim", options.victim, VICTIMS)
-        summary: dict[str, Any] = {}
-        entry = source_entry(self.source, 0)  # this and the summary are filled in by the writer
-        report: Report = []
-
-        def write(file: Any) -> None:
-            stream = HidingStream(
-                lambda size: list_blocks(self.source, size), self.wishes.rules, thresholds,
-                window=window, victim=victim, random_state=rng,
-            )  # fmt: skip
-            put_blocks(stream.released(), file, self.source, self.output)
+        entry = source_entry(self.source, 0)  # before it can change
+        stream = HidingStream(
+            lambda size: list_blocks(self.source, size), self.wishes.rules, thresholds,
+            window=window, victim=victim, random_state=rng,
+        )  # fmt: skip
+        with self._releasing() as draft:
+            put_blocks(stream.released(), draft.file, self.source, self.output)
             found = stream.result()
-            report.extend(found.report)
-            summary.update(
-                baskets=found.n_transactions,
-                baskets_touched=found.n_transactions_touched,
-                **_outcome(report, options, self.wishes.rules, found.n_transactions),
-                hiding_failure=found.hiding_failure,
-                dif=found.dif,
-            )
-            entry["records"] = found.n_transactions
-            decided(page := self._page(summary, report), self.accepted)
-            verdict.update(_public(page))
-
-        verdict: dict[str, Any] = {}  # complete with the data
-        self._write(write, entry, summary, verdict)
+            report, baskets = found.report, found.n_transactions
+            summary = {
+                "baskets": baskets,
+                "baskets_touched": found.n_transactions_touched,
+                **_outcome(report, options, self.wishes.rules, baskets),
+                "hiding_failure": found.hiding_failure,
+                "dif": found.dif,
+            }
+            page = self._page(summary, report)
+            decided(page, self.accepted)
+            draft.finish(self._manifest(entry | {"records": baskets}, summary, _public(page)))
         notes = ["streamed: the cost in other rules was not measured"]
-        return Hidden(summary, _rows(report), notes, self._page(summary, report))
+        return Hidden(summary, _rows(report), notes, page)
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         held = _held(self.wishes, self.options)
         return audit_of(summary, report, attacks or {}, held, self.command)
 
-    def _write(
+    def _releasing(self) -> AbstractContextManager[Draft]:
+        from tulle.releases import releasing
+
+        return releasing(self.output, sources=self.sources, sign_key=self.signer, force=self.force)
+
+    def _manifest(
         self,
-        put: Any,
         entry: dict[str, Any],
         summary: dict[str, Any],
         verdict: dict[str, Any],
         held: str | None = None,
-    ) -> None:
-        from tulle.releases import write_release
+    ) -> Manifest:
+        from tulle.releases import Manifest
 
-        held = _held(self.wishes, self.options) if held is None else held
-        told: dict[str, Any] = {}  # complete with the data
-
-        def putting(file: Any) -> None:
-            put(file)
-            told.update({name: value for name, value in summary.items() if name not in _OWNERS})
-
-        manifest = _manifest(entry, self.options, told, self.wishes, self.seed, verdict, held)
-        write_release(
-            self.output,
-            putting,
-            replace(manifest, accepted_risk=self.accepted),
-            sources=self.sources,
-            sign_key=self.signer,
-            force=self.force,
+        options, rules = self.options, self.wishes.rules
+        asked = ["min_support", "min_confidence"]
+        if options.disclosure is not None:  # thresholds then only serve to measure
+            asked = ["disclosure"]
+        own = sum(rule.has_thresholds or rule.disclosure is not None for rule in rules)
+        return Manifest(
+            method="hide",
+            # a margin that is the same for all rules would tell where to look for them
+            parameters={n: v for n, v in options.values().items() if n != "margin"}
+            | {"rules": len(rules)},
+            guarantee={name: getattr(options, name) for name in asked}
+            | {"rules_with_their_own": own},
+            # true of whatever gets a name: hiding counts in the release and raises if it does not
+            # hold
+            verified={held or _held(self.wishes, options): True},
+            counts={name: value for name, value in summary.items() if name not in _OWNERS},
+            source=entry,
+            verdict=verdict,
+            accepted_risk=self.accepted,
+            seed=seed_policy(self.seed),
         )
 
 
@@ -619,33 +620,3 @@ def _public(page: Audit, reason: str = _BELOW, after: str = _ONE_FOR_ONE) -> dic
 
 # what would count the baskets behind a hidden rule
 _OWNERS = ("baskets_touched", "dif", "rules_hidden", "rules_below_already")
-
-
-def _manifest(
-    source: dict[str, Any],
-    options: Hiding,
-    told: dict[str, Any],
-    wishes: RuleFile,
-    seed: int | None,
-    verdict: dict[str, Any],
-    held: str,
-) -> Manifest:
-    from tulle.releases import Manifest
-
-    asked = ["min_support", "min_confidence"]
-    if options.disclosure is not None:  # thresholds then only serve to measure
-        asked = ["disclosure"]
-    own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
-    return Manifest(
-        method="hide",
-        # a margin that is the same for all rules would tell where to look for them
-        parameters={n: v for n, v in options.values().items() if n != "margin"}
-        | {"rules": len(wishes.rules)},
-        guarantee={name: getattr(options, name) for name in asked} | {"rules_with_their_own": own},
-        # true of whatever gets a name: hiding counts in the release and raises if it does not hold
-        verified={held: True},
-        counts=told,
-        source=source,
-        verdict=verdict,
-        seed=seed_policy(seed),
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
@@ -84,7 +85,7 @@ def encode(
     from tulle.auditing._sites import WARNING, warnings_of
     from tulle.io.read import read_batches, read_schema, read_table
     from tulle.io.write import put_batches
-    from tulle.releases import write_release
+    from tulle.releases import releasing
     from tulle.sites._columns import held_columns
     from tulle.sites.codec import SiteCodec
 
@@ -94,7 +95,7 @@ def encode(
     known = None if public is None else read_table(public, attacked_columns(held))
     rng = as_generator(seed)  # one for all batches: they must not draw alike
     codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=rng)
-    counts: dict[str, int] = {"records": 0}
+    counts = {"records": 0}
     people = _People(held)
 
     def batches() -> Iterator[pl.DataFrame]:
@@ -105,17 +106,11 @@ def encode(
             yield codes
         people.check()
 
-    # the manifest is completed after the data: by then the counts are there
     options = {"release": release, "clamp": clamp}
-    manifest = _manifest(shared, held, source, counts, options, seed)
-    write_release(
-        output,
-        lambda file: put_batches(batches(), file, output, words=carried(shared.fingerprint)),
-        manifest,
-        sources=sources,
-        sign_key=signer,
-        force=force,
-    )
+    manifest = _manifest(shared, held, source, options, seed)  # before the source can change
+    with releasing(output, sources=sources, sign_key=signer, force=force) as draft:
+        put_batches(batches(), draft.file, output, words=carried(shared.fingerprint))
+        draft.finish(replace(manifest, counts=counts))
     there = f"the codes {display_name(output)} were written"
     if vocabulary is not None:
         with writing_beside(there, vocabulary):
@@ -163,7 +158,6 @@ def _manifest(
     agreement: SiteAgreement,
     held: Sequence[Coded],
     source: FilePath,
-    counts: Mapping[str, int],
     options: Mapping[str, Any],
     seed: int | None,
 ) -> Manifest:
@@ -180,7 +174,6 @@ def _manifest(
         parameters={**facts_of(agreement), **options},
         guarantee={"names and scales unreadable without the agreement": True},
         verified={_back(agreement, options): True, "no two values share an alias": True},
-        counts=counts,
         columns={column.name: {"coded": _coded(column)} for column in sent},
         source={"table": table},
         output={"columns": [column.name for column in sent]},

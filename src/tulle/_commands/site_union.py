@@ -54,7 +54,7 @@ def join(
     check_files(reads, release=output, force=force)
 
     from tulle.io.write import put_batches
-    from tulle.releases import write_release
+    from tulle.releases import releasing
 
     signer = signing_key(sign_key)
     parts = [_checked(source) for source in sources]
@@ -62,14 +62,10 @@ def join(
     by = _matched_by(parts)
     joined = _union(parts) if by is None else _people(parts, by)
     words = carried(parts[0].fingerprint)
-    write_release(
-        output,
-        lambda file: put_batches(joined.batches, file, output, words=words),
-        joined.manifest,
-        sources=sources_read(*sources, sign_key),
-        sign_key=signer,
-        force=force,
-    )
+    read = sources_read(*sources, sign_key)
+    with releasing(output, sources=read, sign_key=signer, force=force) as draft:
+        put_batches(joined.batches, draft.file, output, words=words)
+        draft.finish(joined.manifest)
     return joined.done()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,10 +19,9 @@ from tulle._commands._decision import (
     UNAUDITED,
     Refused,
     check_accepted,
-    context_of,
     decided,
-    public_verdict,
     save_beside,
+    with_verdict,
 )
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, signing_key, source_entry
@@ -71,12 +70,19 @@ class Sample:
 
     def __init__(self, rng: np.random.Generator, most: int = _RECORDS) -> None:
         self.rng, self.most = rng, most
+        self._lengths: list[npt.NDArray[np.int64]] = []
         self._parts: list[tuple[npt.NDArray[np.float64], Records, Sketches]] = []
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Return how many components each record has, of all that were offered."""
+        return np.concatenate(self._lengths)
 
     def add(self, records: Records, sketches: Sketches) -> None:
         """Draw a number for each released record and keep the records with the smallest numbers."""
         from tulle.sketch._records import Records
 
+        self._lengths.append(sketches.lengths)
         seen = np.flatnonzero(~sketches.suppressed)
         rows = Records(records.matrix[seen], records.terms)
         self._parts.append((self.rng.random(len(seen)), rows, sketches[seen]))
@@ -116,18 +122,17 @@ class Signs(NamedTuple):
 def audited(
     sketcher: Sketcher,
     sample: Sample,
-    lengths: npt.NDArray[np.int64],
     verified: Mapping[str, Any],
     attacked: bool = True,
     *,
     seed: int | None,
     command: str,
 ) -> Audit:
-    """Audit a release whose records have these lengths, and of which this was verified."""
+    """Audit a release from a sample of it; this was verified of all."""
     from tulle._metrics.sketches import dot_errors, neighbour_recall
     from tulle.auditing.audit import Audit
 
-    rng = sample.rng
+    rng, lengths = sample.rng, sample.lengths
     records, sketches = sample.taken()
     matrix = records.matrix
     errors = dot_errors(sketches, matrix, rng)
@@ -367,7 +372,7 @@ def sketch(
     parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
     beside, hidden = _beside(source, output, options)
     run = _Run(
-        source, output, policy, options, key, new_key, beside, sources, signer, accepted, seed,
+        source, output, options, key, new_key, beside, sources, signer, accepted, seed,
         command, force, whole=report is not None,
     )  # fmt: skip
     deltas, tried = _found_deltas(source, options, parameters, seed)
@@ -378,12 +383,12 @@ def sketch(
         except Refused as refused:
             if delta != deltas[-1]:
                 continue
-            save_beside(run.found[-1], report, "the release was refused", force)
+            save_beside(refused.audit, report, "the release was refused", force)
             raise _explained(refused, deltas, tried) from None
-    save_beside(run.found[-1], report, f"the release {output} was written", force)
+    save_beside(done.audit, report, f"the release {output} was written", force)
     summary = _summary(done.manifest, done.lengths)
     notes = [*_notes(key_file, is_new), *_notes_of_kept(options, hidden)]
-    return Sketched(summary, components(done.lengths), notes, run.found[-1], tried)
+    return Sketched(summary, components(done.lengths), notes, done.audit, tried)
 
 
 def _explained(refused: Refused, deltas: list[Any], tried: list[dict[str, Any]]) -> Refused:
@@ -403,6 +408,7 @@ def _explained(refused: Refused, deltas: list[Any], tried: list[dict[str, Any]])
 class _Written(NamedTuple):
     manifest: Manifest
     lengths: npt.NDArray[np.int64]
+    audit: Audit
 
 
 @dataclass(frozen=True)
@@ -411,7 +417,6 @@ class _Run:
 
     source: FilePath
     output: FilePath
-    policy: FilePath | None
     options: Sketching
     key: SecretKey
     new_key: FilePath | None
@@ -423,62 +428,43 @@ class _Run:
     command: str
     force: bool
     whole: bool  # whether a report is asked for
-    found: list[Audit] = field(default_factory=list)  # the audit of each release
 
     def written(self, parameters: Mapping[str, Any]) -> _Written:
         """Sketch, attack and write; raise before anything is there if the verdict is bad."""
+        from tulle.releases import releasing
         from tulle.sketch.sketcher import Sketcher
-        from tulle.sketch.sketches import write_sketches
+        from tulle.sketch.sketches import put_sketches
 
         sketcher = Sketcher(**parameters, key=self.key)
         with self.options.naming():
             sketcher.check_parameters()
         sample = Sample(as_generator(self.seed), _RECORDS if self.whole else _QUICK_RECORDS)
-        lengths: list[npt.NDArray[np.int64]] = []
-        first: list[Sketches] = []
-        batches = _batches(self.source, self.options)
-        parts = _sketched(sketcher, batches, lengths, sample, first)
-        verdict: dict[str, Any] = {}  # complete with the data
-
-        def judged() -> Iterator[Sketches]:
-            """Yield nothing; when asked for, all sketches are there, and can still be refused."""
-            self._judge(sketcher, sample, np.concatenate(lengths), first[0], verdict)
-            yield from ()
-
-        with self.options.naming(), _kept(self.key, self.new_key, self.output) as keep:
-            manifest = write_sketches(
-                chain(parts, judged(), keep),
-                self.output,
-                source=source_entry(self.source, 0),
-                verdict=verdict,
-                accepted_risk=self.accepted,
-                beside=self.beside,
-                sources=self.sources,
-                sign_key=self.signer,
-                force=self.force,
+        parts = _sketched(sketcher, _batches(self.source, self.options), sample)
+        entry = source_entry(self.source, 0)  # before it can change
+        with (
+            self.options.naming(),
+            _saving(self.key, self.new_key, self.output) as save_key,
+            releasing(
+                self.output, sources=self.sources, sign_key=self.signer, force=self.force
+            ) as draft,
+        ):
+            manifest = put_sketches(
+                parts, draft.file, self.output, source=entry, beside=self.beside
             )
-        return _Written(manifest, np.concatenate(lengths))
+            made = self._audited(sketcher, sample, manifest.verified)
+            decided(made, self.accepted)
+            save_key()
+            draft.finish(with_verdict(manifest, made, self.accepted))
+        return _Written(manifest, sample.lengths, made)
 
-    def _judge(
-        self,
-        sketcher: Sketcher,
-        sample: Sample,
-        lengths: npt.NDArray[np.int64],
-        first: Sketches,
-        verdict: dict[str, Any],
-    ) -> None:
-        """Audit the sketches, fill in the verdict of the manifest, and refuse a bad one."""
-        options, promises = self.options, first.provenance.get("verified", {})
+    def _audited(self, sketcher: Sketcher, sample: Sample, promises: Mapping[str, Any]) -> Audit:
+        options = self.options
         made = audited(
-            sketcher, sample, lengths, promises, options.audit,
-            seed=self.seed, command=self.command,
-        )  # fmt: skip
+            sketcher, sample, promises, options.audit, seed=self.seed, command=self.command
+        )
         gates = _target_gate(made, options.target_risk)
-        context = context_of(self.policy)
-        made = made.extended(context=context, accepted_risk=self.accepted, gates=gates)
-        self.found.append(made)
-        verdict.update(public_verdict(made))
-        decided(made, self.accepted)
+        context = dict(options.policy.context)
+        return made.extended(context=context, accepted_risk=self.accepted, gates=gates)
 
 
 def _target_gate(made: Audit, target: Any) -> list[Gate]:
@@ -582,14 +568,8 @@ def _batches(source: FilePath, options: Sketching) -> Iterable[Records]:
     return [] if records is None else [records]
 
 
-def _sketched(
-    sketcher: Sketcher,
-    batches: Iterable[Records],
-    lengths: list[npt.NDArray[np.int64]],
-    sample: Sample,
-    first_part: list[Sketches],
-) -> Iterator[Sketches]:
-    """Yield the sketches of each batch; note their lengths, offer their records to the sample."""
+def _sketched(sketcher: Sketcher, batches: Iterable[Records], sample: Sample) -> Iterator[Sketches]:
+    """Yield the sketches of each batch, and offer them with their records to the sample."""
     from tulle.sketch._records import Records
 
     done = 0
@@ -597,14 +577,12 @@ def _sketched(
         for records in batches:
             first = 0
             for part in sketcher.fit(records).transform_parts(records, _PART):
-                lengths.append(part.lengths)
-                first_part[:] = first_part or [part]
                 rows = records.matrix[first : first + len(part)]
                 sample.add(Records(rows, records.terms), part)
                 first, done = first + len(part), done + len(part)
                 advance(len(part), note=f"{done:,} records")
                 yield part
-    if not any(part.any() for part in lengths):
+    if not sample.lengths.any():
         raise PrivacyError(
             f"all {done} records would be suppressed and nothing was written: weaken the "
             "guarantee (lower --delta, --criterion definition)"
@@ -612,21 +590,19 @@ def _sketched(
 
 
 @contextmanager
-def _kept(key: SecretKey, path: FilePath | None, release: FilePath) -> Iterator[Iterator[Sketches]]:
-    """Yield an empty iterator that saves the key when exhausted, after all sketches.
-
-    The key is removed again if the release does not appear.
-    """
+def _saving(
+    key: SecretKey, path: FilePath | None, release: FilePath
+) -> Iterator[Callable[[], None]]:
+    """Yield what saves a new key; it is removed again if the release does not appear."""
     saved = []
 
-    def keep() -> Iterator[Sketches]:
+    def save() -> None:
         if path is not None:
             key.save(path)
             saved.append(Path(path))
-        yield from ()
 
     try:
-        yield keep()
+        yield save
     except BaseException:
         if not Path(release).exists():
             for file in saved:

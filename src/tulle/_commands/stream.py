@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import unit_notes
-from tulle._commands._decision import Refused, check_accepted, context_of
+from tulle._commands._decision import Refused, check_accepted
 from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
 from tulle._files import refuse_existing
@@ -458,7 +458,7 @@ class _Run:
             self.written,
             self.source.name,
         )
-        context = context_of(self.settings.policy)
+        context = dict(self.settings.options.policy.context)
         found = Audit({**result, "command": command, "context": context})
         with writing_beside(f"the snapshots in {self.output} were written", path):
             found.save(path, force=True)  # checked in the beginning

@@ -9,7 +9,6 @@ from tulle._commands._columns import (
     column_of,
     names_classes,
     plan_columns,
-    policy_rules,
     without_opaque,
 )
 from tulle._commands._decision import check_accepted
@@ -107,13 +106,13 @@ def tune(
             f"{options.word('holdout')} needs the whole table in memory, and this one is larger "
             "than that: drop it"
         )
-    columns = plan_columns(table, policy, target=target)
+    columns = plan_columns(table, options, target=target)
     table = without_opaque(table, columns)
     columns = [column for column in columns if column.name in table.columns]
     aim = _target(columns)
     rows = drawn_apart(table, columns, options, options.holdout, options.seed)
     members = table if rows is None else table[rows.members]
-    search = _searched(members, columns, policy_rules(policy), aim, options)
+    search = _searched(members, columns, options.policy.rules, aim, options)
     made = _tuned(search, members.height)
     made = made._replace(reason=". ".join([made.reason.rstrip("."), *looked.notes]))
     if output is not None:

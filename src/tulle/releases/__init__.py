@@ -13,6 +13,7 @@ from tulle.releases.release import (
     has_manifest,
     read_manifest,
     refuse_folder,
+    releasing,
     verify_release,
     write_release,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "manifest_path",
     "read_manifest",
     "refuse_folder",
+    "releasing",
     "settle",
     "verify_release",
     "write_part",

@@ -11,7 +11,8 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,7 +33,7 @@ from tulle.io._sql import (
     writable,
 )
 from tulle.keys import SigningKey
-from tulle.releases.manifest import Manifest
+from tulle.releases.manifest import Draft, Manifest
 
 _COLUMN = "manifest"
 
@@ -66,27 +67,21 @@ def check_target(
         )
 
 
-def write(
-    target: str,
-    put: Callable[[BinaryIO], None],
-    manifest: Manifest,
-    *,
-    sign_key: SigningKey | None = None,
-    force: bool = False,
-) -> Manifest:
-    """Write both tables, or none."""
+@contextmanager
+def draft(
+    target: str, *, sign_key: SigningKey | None = None, force: bool = False
+) -> Iterator[Draft]:
+    """Write both tables at the end, or none."""
     address, beside = writable(target), writable(manifest_table(target))
     with tempfile.TemporaryFile() as file:  # it has no name: nothing is left if we are killed
-        put(file)
+        yield (made := Draft(file))
         file.seek(0)
         with transaction(address) as connection:
             put_rows(_frames(address, file), address, connection, force=force)
             sha256 = digest_of_rows(get_rows(address, connection))
-            complete = manifest.completed(table=address.selection, sha256=sha256)
-            complete = complete if sign_key is None else complete.signed(sign_key)
+            complete = made.complete(sign_key, table=address.selection, sha256=sha256)
             record = pl.DataFrame({_COLUMN: [complete.to_json()]})
             put_rows([record], beside, connection, force=force)
-    return complete
 
 
 def has_manifest(target: str) -> bool:

@@ -11,10 +11,9 @@ that no other run undoes what a live one is about to complete.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from tulle._files import (
     alone_in,
@@ -28,7 +27,7 @@ from tulle._files import digest_of as digest_of_file
 from tulle._json import read_json
 from tulle.errors import DataError
 from tulle.keys import SigningKey
-from tulle.releases.manifest import Manifest
+from tulle.releases.manifest import Draft, Manifest
 
 _LARGEST = 64 << 20  # bytes of a manifest: one with 100,000 columns has a fifth of that
 
@@ -55,29 +54,23 @@ def check_target(
     refuse_existing(manifest_path(path), force=force)
 
 
-def write(
-    path: str | os.PathLike[str],
-    put: Callable[[BinaryIO], None],
-    manifest: Manifest,
-    *,
-    sign_key: SigningKey | None = None,
-    force: bool = False,
-) -> Manifest:
-    """Write both files, or none."""
+@contextmanager
+def draft(
+    path: str | os.PathLike[str], *, sign_key: SigningKey | None = None, force: bool = False
+) -> Iterator[Draft]:
+    """Write both files at the end, or none."""
     target, beside = Path(path), manifest_path(path)
     settle(target)
     with ExitStack() as until_both_are_named:
         with atomic_write(target, force=force) as file:
-            put(file)
+            yield (made := Draft(file))
             file.flush()
             file.seek(0)
-            complete = manifest.completed(file=target.name, sha256=digest_of_file(file))
-            complete = complete if sign_key is None else complete.signed(sign_key)
+            complete = made.complete(sign_key, file=target.name, sha256=digest_of_file(file))
             until_both_are_named.enter_context(alone_in(target.parent))
             with atomic_write(_next(beside), force=True) as staged:
                 staged.write(complete.to_json().encode())
         os.replace(_next(beside), beside)
-    return complete
 
 
 def settle(path: str | os.PathLike[str]) -> None:

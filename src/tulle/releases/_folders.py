@@ -30,11 +30,11 @@ from tulle._files import (
 )
 from tulle._files import digest_of as digest_of_file
 from tulle._json import read_json
-from tulle.errors import DataError, PrivacyError
+from tulle.errors import DataError
 from tulle.keys import SigningKey
 from tulle.releases import _file_pairs as file_pairs
 from tulle.releases._file_pairs import content, manifest_path
-from tulle.releases.manifest import Manifest
+from tulle.releases.manifest import Manifest, refuse_unverified
 
 Place = str | os.PathLike[str]
 Part = dict[str, Any]  # records, sha256
@@ -92,8 +92,7 @@ def write_parts(
     os.chmod(staged, 0o700)  # until it is verified
     try:
         manifest, parts = put(staged)
-        if not manifest.holds:
-            raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")
+        refuse_unverified(manifest)
         complete = _completed(staged, target, manifest, parts)
         complete = complete if sign_key is None else complete.signed(sign_key)
         os.chmod(staged, mode)

@@ -9,11 +9,11 @@ import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tulle import __version__
 from tulle._json import plain, read_json
-from tulle.errors import DataError
+from tulle.errors import DataError, PrivacyError
 
 if TYPE_CHECKING:
     from tulle.keys import PublicKey, SigningKey
@@ -210,3 +210,29 @@ class Manifest:
         ):
             raise DataError(f"{place} is not a Tulle manifest")
         return found
+
+
+@dataclass
+class Draft:
+    """A release that is being written: its data go into ``file``, then :meth:`finish` is called."""
+
+    file: BinaryIO
+    manifest: Manifest | None = None
+
+    def finish(self, manifest: Manifest) -> None:
+        """Say how the data were made, and what was verified on them: no guarantee, no output."""
+        refuse_unverified(manifest)
+        self.manifest = manifest
+
+    def complete(self, sign_key: SigningKey | None, **output: Any) -> Manifest:
+        """Add what is known of the output at the end, and sign it if there is a key."""
+        assert self.manifest is not None, "a release is finished before it is complete"
+        whole = self.manifest.completed(**output)
+        self.manifest = whole if sign_key is None else whole.signed(sign_key)
+        return self.manifest
+
+
+def refuse_unverified(manifest: Manifest) -> None:
+    """Raise unless a guarantee was verified."""
+    if not manifest.holds:
+        raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")

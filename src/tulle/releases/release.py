@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, BinaryIO
 
 from tulle._files import OutputExists
-from tulle.errors import ParameterError, PrivacyError
+from tulle.errors import ParameterError
 from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
 from tulle.releases import _file_pairs as file_pairs
 from tulle.releases import _folders as folders
 from tulle.releases._origin import ALGORITHM, is_source
-from tulle.releases.manifest import Manifest
+from tulle.releases.manifest import Draft, Manifest, refuse_unverified
 
 Place = str | os.PathLike[str]
 
@@ -33,13 +34,31 @@ def write_release(
     ``write`` puts the data into a binary file. A manifest without a verified guarantee is refused:
     no guarantee, no output. With ``sign_key`` the manifest is signed.
     """
-    if not manifest.holds:
-        raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")
+    refuse_unverified(manifest)
+    with releasing(path, sources=sources, sign_key=sign_key, force=force) as draft:
+        write(draft.file)
+        draft.finish(manifest)
+    assert draft.manifest is not None
+    return draft.manifest
+
+
+@contextmanager
+def releasing(
+    path: Place,
+    *,
+    sources: tuple[Place, ...] = (),
+    sign_key: SigningKey | None = None,
+    force: bool = False,
+) -> Iterator[Draft]:
+    """Write a release in two steps: its data, then what its manifest says of them.
+
+    Both appear at the end of the block; whatever is raised in it leaves nothing.
+    """
     refuse_folder(path)
     kind = _kind(path) if is_sql(path) else file_pairs
     kind.check_target(path, sources=sources, force=force)
-    complete: Manifest = kind.write(path, write, manifest, sign_key=sign_key, force=force)
-    return complete
+    with kind.draft(path, sign_key=sign_key, force=force) as draft:
+        yield draft
 
 
 def check_target(

@@ -22,7 +22,7 @@ from tulle._files import check_unpacked, digest
 from tulle._types import FilePath, Floats
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.keys import SigningKey
-from tulle.releases import Manifest, has_manifest, read_manifest, write_release
+from tulle.releases import Manifest, has_manifest, read_manifest, releasing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,30 +33,21 @@ if TYPE_CHECKING:
 _KINDS = (".parquet", ".npz")
 
 
-def write_sketches(
+def put_sketches(
     parts: Iterable[Sketches],
+    file: BinaryIO,
     path: FilePath,
     *,
     source: Mapping[str, Any] | None = None,
-    verdict: Mapping[str, Any] | None = None,
-    accepted_risk: str = "",
     beside: pl.DataFrame | None = None,
-    sources: tuple[FilePath, ...] = (),
-    sign_key: SigningKey | None = None,
-    force: bool = False,
 ) -> Manifest:
-    """Write parts of sketches, made alike, as one release with its manifest, or nothing at all.
+    """Write parts of sketches, made alike, in the format of the path; return their manifest.
 
     The number of records is added to what is said of the ``source``. Columns ``beside`` the
     sketches, a row for each record, are blank where the record is suppressed.
     """
-    check_kind(path)
-    if beside is not None and _kind(path) != ".parquet":
-        raise ParameterError("other columns can be kept in .parquet only, not in .npz")
     rest = iter(parts)
     first = next(rest)
-    counts: dict[str, Any] = {}
-    described = dict(source or {})
     lengths: list[npt.NDArray[np.int64]] = []
 
     def counted() -> Iterator[Sketches]:
@@ -64,27 +55,20 @@ def write_sketches(
             lengths.append(part.lengths)
             yield part
 
-    def put(file: BinaryIO) -> None:
-        if _kind(path) == ".npz":
-            _put_npz(counted(), file)
-        else:
-            _put_parquet(counted(), beside, file)
-        # the manifest is completed after the data are there
-        counts.update(counts_of(np.concatenate(lengths)))
-        described["records"] = counts["records"]
-
-    manifest = Manifest(
+    if _kind(path) == ".npz":
+        _put_npz(counted(), file)
+    else:
+        _put_parquet(counted(), beside, file)
+    counts = counts_of(np.concatenate(lengths))
+    return Manifest(
         method="sketch",
         parameters=first.provenance.get("parameters", {}),
         guarantee=first.provenance.get("guarantee", {}),
         verified=first.provenance.get("verified", {}),
         counts=counts,
-        source=described,
-        verdict={} if verdict is None else verdict,
-        accepted_risk=accepted_risk,
+        source={**(source or {}), "records": counts["records"]},
         seed="key",
     )
-    return write_release(path, put, manifest, sources=sources, sign_key=sign_key, force=force)
 
 
 def check_kind(path: FilePath) -> None:
@@ -476,9 +460,11 @@ class Sketches:
         -------
         Manifest
         """
-        return write_sketches(
-            [self], path, source=source, sources=sources, sign_key=sign_key, force=force
-        )
+        check_kind(path)
+        with releasing(path, sources=sources, sign_key=sign_key, force=force) as draft:
+            draft.finish(put_sketches([self], draft.file, path, source=source))
+        assert draft.manifest is not None
+        return draft.manifest
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Sketches:

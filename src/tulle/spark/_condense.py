@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tulle._commands._columns import plan_columns, with_roles
-from tulle._commands._decision import check_accepted, context_of
+from tulle._commands._decision import check_accepted
 from tulle._commands._large import (
     LargeTable,
     Parts,
@@ -167,7 +167,7 @@ def condense_table(
     seed = seed_words(options)
     sample, records = _sampled(df, seed)
     if columns is None:
-        known = plan_columns(sample, policy, target=target, levels=levels)
+        known = plan_columns(sample, options, target=target, levels=levels)
     else:
         known = with_roles(list(columns), target, levels)
     table = plan_table(sample, records, known, options)
@@ -179,7 +179,8 @@ def condense_table(
 
     return write_in_parts(
         os.path.abspath(output), table, run,
-        entry={"name": source, "records": records}, context=context_of(policy), accepted=accepted,
+        entry={"name": source, "records": records}, context=dict(options.policy.context),
+        accepted=accepted,
         command=command, sources=sources_read(policy, sign_key), signer=signer, force=force,
         made_by={"engine": "spark", "encrypted on the cluster": not unencrypted},
     )  # fmt: skip

@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.releases import Manifest
     from tulle.table.split import Rows
 
+
 @dataclass(frozen=True)
 class Condensing(Options):
     """The options of ``tulle condense``."""

@@ -81,6 +81,8 @@ def fit_layout(
     people: Keys | None,
     k: int,
     rng: np.random.Generator,
+    *,
+    exact: bool = False,
 ) -> Layout:
     """Learn how to encode a table from its sample and its facts.
 
@@ -92,7 +94,7 @@ def fit_layout(
     encoder = TableEncoder(schema).fit_longer(sample, more, Crowd(k, weights, rng))
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     columns = encoder.plain(sample, k, rng, persons)
-    found = find_dependencies(columns, k, weights, rng=rng)
+    found = find_dependencies(columns, k, weights, rng=None if exact else rng)
     names = list(encoder.codecs)
     own = dict(zip(names, spawn(rng, len(names))))
 
@@ -103,7 +105,7 @@ def fit_layout(
         whose = None
         if persons is not None:
             whose = np.r_[persons, int(persons.max(initial=0)) + 1 + np.arange(others)]
-        return fit_cells(column, k, Owners(further, whose), own[name], exact=False)[0]
+        return fit_cells(column, k, Owners(further, whose), own[name], exact=exact)[0]
 
     models = on_all_cores(model, names, sample.height * len(names))
     sizes = {model.name: model.size for model in models}

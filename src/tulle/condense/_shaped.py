@@ -208,9 +208,7 @@ class Shape:
 
     def limits(self) -> list[str]:
         """Return what this synthesis does not protect."""
-        totals = (
-            "totals are exact, as asked" if self.exact else "lots hide one person only in part"
-        )
+        totals = "totals are exact, as asked" if self.exact else "lots hide one person only in part"
         return [
             "What all people of a leaf or a group share: records drawn from it share it too.",
             f"Whether one person is in the table, to someone who knows everybody else: {totals}.",

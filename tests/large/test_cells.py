@@ -225,6 +225,17 @@ def test_the_papers_syntheses_work_in_cells(synthesis: str) -> None:
     assert outcome.groups.singular > 0
 
 
+def test_exact_totals_are_those_of_the_table() -> None:
+    table = people().select("city", "smoker")
+    outcome, release, _ = run(table, k=5, exact_totals=True)
+    assert len(outcome.cells) > 1
+    for name in table.columns:
+        assert release[name].value_counts().sort(name).equals(table[name].value_counts().sort(name))
+    lots = run(table, k=5)[1]["smoker"].sum()
+    assert lots != table["smoker"].sum()
+    assert any("totals are exact" in note for note in outcome.notes)
+
+
 def test_a_level_larger_than_a_cell_joins_cells() -> None:
     table = people().drop("person").with_columns(level=pl.lit(400))
     outcome, _, _ = run(table)

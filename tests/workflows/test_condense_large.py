@@ -82,6 +82,17 @@ def test_a_release_of_parts_with_its_manifest(source: Path, tmp_path: Path, suff
     assert checked.exit_code == 0
 
 
+def test_totals_are_exact_where_that_is_asked_for(source: Path, tmp_path: Path) -> None:
+    release = tmp_path / "release.parquet"
+    result = run(source, "-o", release, "--k", 7, "--exact-totals")
+    assert result.exit_code == 0, result.output
+    assert "totals are exact" in " ".join(result.output.split())
+    shown = read_manifest(release).guarantee["people that what is shown rests on, at least"]
+    assert shown["how a column depends on others (a leaf)"] == 7
+    sizes = [part["records"] for part in read_manifest(release).output["parts"].values()]
+    assert sum(sizes) == 1_000
+
+
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_parts(source: Path, tmp_path: Path) -> None:
     first, again, other = (tmp_path / f"{name}.parquet" for name in ("first", "again", "other"))

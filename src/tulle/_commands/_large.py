@@ -192,7 +192,6 @@ def refuse_in_parts(
         "--report": report is not None,
         "--control": control is not None,
         options.word("holdout"): options.holdout is not None,
-        options.word("exact_totals"): options.exact_totals,
         f"{policy}: [rules]": bool(options.policy.rules),
     }
     for word in (word for word, given in asked.items() if given):

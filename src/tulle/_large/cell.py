@@ -84,7 +84,7 @@ def condense_cell(
         codes = records["cells"][rows]
         del records, order  # a cell is as large as memory allows
         size = round(size * len(rows) / n)
-        model = _fitted(codes, layout, grouper)
+        model = _fitted(codes, layout, grouper, exact=condenser.exact_totals)
         drawn = encoder.restore(model.sample(size, rng))
         facts, rests_on = grouper.finish(), model.rests_on()
     else:
@@ -96,7 +96,7 @@ def condense_cell(
     return drawn, CellSummary(cell, n, drawn.height, sums, facts, rests_on)
 
 
-def _fitted(codes: Ints, layout: Layout, grouper: Grouper) -> ShapeModel:
+def _fitted(codes: Ints, layout: Layout, grouper: Grouper, *, exact: bool) -> ShapeModel:
     """Return the shape of the cell's records."""
     k = common_level(grouper.levels)
     return fit_coded(
@@ -109,5 +109,6 @@ def _fitted(codes: Ints, layout: Layout, grouper: Grouper) -> ShapeModel:
         dependencies=layout.dependencies,
         group=grouper,
         levels=grouper.levels,
+        exact=exact,
         most=_GROWN_ON,
     )

@@ -81,6 +81,8 @@ def fit_layout(
     people: Keys | None,
     k: int,
     rng: np.random.Generator,
+    *,
+    exact: bool = False,
 ) -> Layout:
     """Learn how to encode a table from its sample and its facts.
 
@@ -93,7 +95,7 @@ def fit_layout(
     encoder = TableEncoder(schema).fit_longer(sample, more, crowd)
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     columns = encoder.plain(sample, k, rng, persons)
-    found = find_dependencies(columns, k, weights, rng=rng)
+    found = find_dependencies(columns, k, weights, rng=None if exact else rng)
     names = list(encoder.codecs)
     own = dict(zip(names, spawn(rng, len(names))))
 
@@ -102,7 +104,7 @@ def fit_layout(
         series, together = longer(sample[name], more), crowd.with_more(others).people
         column = encoder.codecs[name].plain(series, k, own[name], together)
         owners = Owners(np.r_[weights, np.ones(others)], together)
-        return fit_cells(column, k, owners, own[name], exact=False)[0]
+        return fit_cells(column, k, owners, own[name], exact=exact)[0]
 
     models = on_all_cores(model, names, sample.height * len(names))
     sizes = {model.name: model.size for model in models}

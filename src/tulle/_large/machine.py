@@ -88,7 +88,7 @@ class Budget:
 
 def _bytes_in_cell(dimensions: int) -> int:
     """Return the bytes that a record takes while its cell is condensed, as measured."""
-    return 300 + 120 * dimensions
+    return 300 + 115 * dimensions
 
 
 def sample_rows(batches: Batches, size: int, seed: tuple[int, ...]) -> tuple[pl.DataFrame, int]:

@@ -184,7 +184,8 @@ class Plan:
         # told to the last one
         rng = np.random.default_rng([*self.seed, 2**32 + 1])
         shares = sizes / sizes.sum()
-        drawn = rng.multinomial(sizes.sum(), shares).tolist()
+        exact = self.condenser.exact_totals
+        drawn = (sizes if exact else rng.multinomial(sizes.sum(), shares)).tolist()
         return [
             Cell(number, one.unit, one.leaves, one.records, drawn[number], float(shares[number]))
             for number, one in enumerate(found)
@@ -243,7 +244,8 @@ def make_plan(
     classes, condenser = decide(facts.units())
     highest = condenser.k if level is None else _highest(facts, level)
     rng = np.random.default_rng([*seed, 2**32])
-    layout = fit_layout(schema, facts, sample, people, highest, rng)
+    exact = condenser.exact_totals
+    layout = fit_layout(schema, facts, sample, people, highest, rng, exact=exact)
     wanted = cell(len(layout.encoder.scales_))
     sample, people = sample[: 2 * wanted], None if people is None else people[: 2 * wanted]
     records = _records(sample, layout, classes, condenser.k, level, people)

@@ -309,7 +309,7 @@ def fit_coded(
     points, ends = _points(models, cells, coordinates, columns)
     scale = np.repeat([weights.get(m.name, 1.0) for m in models], np.diff(ends, prepend=0))
     if group is not None and levels is not None and (levels > k).any():
-        cells = _blur(points, cells, ends, group(points * scale, levels), levels > k, rng)
+        cells = _blur(points, cells, ends, group(_weighted(points, scale), levels), levels > k, rng)
     moments = second_moments(coordinates, cells)
     scores = fit_scores(coordinates, moments, len(points), [model.ordered for model in models])
     known = telling_columns(coordinates, moments)
@@ -317,7 +317,7 @@ def fit_coded(
     groups, labels = None, None
     if group is not None:
         size = max(_GROUP * k, _GROUP_BY_COLUMN * len(models))
-        members = group(points * scale, np.full(len(points), size))
+        members = group(_weighted(points, scale), np.full(len(points), size))
         labels = _labels(members, cells[0]) if labelled else None
         # a class that is known from the group needs no point
         first = int(ends[0]) if labels is not None and len(models) > 1 else 0
@@ -349,6 +349,11 @@ def _points(
             for model, column, codes in zip(models, columns, cells)
         ]
     return np.hstack(parts), np.cumsum([part.shape[1] for part in parts])
+
+
+def _weighted(points: Floats, scale: Floats) -> Floats:
+    """Return points times a weight for each dimension, without a copy where all are 1."""
+    return points if (scale == 1.0).all() else points * scale
 
 
 def _blur(

@@ -151,3 +151,11 @@ def test_one_persons_odd_number_gives_nobody_else_more_decimals(odd: float) -> N
     release = Condenser(10, random_state=0).fit_resample(pl.DataFrame({"pay": pay, "id": pay % 7}))
     drawn = release["pay"].to_numpy()
     assert (np.round(drawn, 2) == drawn).all()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+def test_a_tree_of_a_tiny_table_may_be_grown_on_nobody() -> None:
+    for seed in range(12):
+        table = np.random.default_rng(seed).normal(size=(4, 2))
+        assert Condenser(2, random_state=seed).fit_resample(table).shape == table.shape

@@ -16,6 +16,7 @@ from tulle.condense._shaped import Shape
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
 
+pytestmark = pytest.mark.slow
 PAPERS = ["uniform", "normal", "mean"]
 
 

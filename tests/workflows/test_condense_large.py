@@ -82,6 +82,7 @@ def test_a_release_of_parts_with_its_manifest(source: Path, tmp_path: Path, suff
     assert checked.exit_code == 0
 
 
+@pytest.mark.slow
 def test_totals_are_exact_where_that_is_asked_for(source: Path, tmp_path: Path) -> None:
     release = tmp_path / "release.parquet"
     result = run(source, "-o", release, "--k", 7, "--exact-totals")

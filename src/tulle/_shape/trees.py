@@ -162,7 +162,8 @@ def _grow(
     some = np.flatnonzero(owners.turns(rng) < _GROWN_ON)[:most]
     people = owners.weights[some]
     share = float(people.sum()) / max(float(owners.weights.sum()), _SLACK)
-    if features.shape[1] == 0 or people.sum() < 2 * least * share:
+    # by lot, a tree of a tiny table may be grown on nobody
+    if features.shape[1] == 0 or not share or people.sum() < 2 * least * share:
         return np.array([-1]), np.zeros(1, np.int64), np.zeros((1, MOST_CELLS // 8), np.uint8)
     from tulle._shape._kernels import grow
 

@@ -120,7 +120,7 @@ def fit_forest(
     k : int
         Nobody is more than one part in ``k`` of a leaf.
     exact : bool
-        Leaves keep how often each cell occurs.
+        Grow one tree on everybody, whose leaves keep how often each cell occurs.
     demand : Diversity, optional
         What the column's values must look like in every leaf: splits that lead to another are
         taken back.
@@ -129,10 +129,11 @@ def fit_forest(
     """
     features = np.ascontiguousarray(features)
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
+    share = 1.0 if exact else _GROWN_ON
 
     def fitted(own: np.random.Generator) -> Tree:
         split, left, goes_left = _grow(
-            features, sizes, ordered, target, cells, owners, least, most, own
+            features, sizes, ordered, target, cells, owners, least, most, share, own
         )
         leaf = _leaves(features, split, goes_left, left)
         split, leaf = _hold_enough(split, left, leaf, owners, least)
@@ -143,8 +144,7 @@ def fit_forest(
             split, leaf = _take_back(demand, split, left, leaf, held, whole)
         return _counted(split, goes_left, left, leaf, held, target.size, owners)
 
-    trees = 1 if not features.shape[1] and exact else TREES
-    return Forest(tuple(fitted(own) for own in spawn(rng, trees)))
+    return Forest(tuple(fitted(own) for own in spawn(rng, 1 if exact else TREES)))
 
 
 def _grow(
@@ -156,10 +156,11 @@ def _grow(
     owners: Owners,
     least: int,
     most: int | None,
+    grown_on: float,
     rng: np.random.Generator,
 ) -> tuple[Ints, Ints, NDArray[np.uint8]]:
     """Return the splits of one tree, their left children and which cells go left, in bits."""
-    some = np.flatnonzero(owners.turns(rng) < _GROWN_ON)[:most]
+    some = np.flatnonzero(owners.turns(rng) < grown_on)[:most]
     people = owners.weights[some]
     share = float(people.sum()) / max(float(owners.weights.sum()), _SLACK)
     # by lot, a tree of a tiny table may be grown on nobody

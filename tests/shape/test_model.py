@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from tests.examples import few
 from tulle import _threads
 from tulle._shape.cells import fit_cells
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn, Owners, looks_coded
-from tulle._shape.model import Group, fit_shape, hand_out
+from tulle._shape.columns import (
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    Owners,
+    looks_coded,
+    take_rows,
+)
+from tulle._shape.model import Group, condense, fit_shape, hand_out
 from tulle._shape.scores import fit_scores, second_moments, telling_columns
 from tulle._types import Floats, Ints
 
@@ -137,6 +144,26 @@ def test_everything_rests_on_people_not_rows() -> None:
         assert held[held > 0].min() >= 10
     for forest in model.forests:
         assert forest.fewest >= 10
+
+
+def test_a_person_with_many_rows_counts_once() -> None:
+    """Shares of cells, moments of everybody and means of groups are of people, not of rows."""
+    n, many = 1500, 500
+    columns, person = table(n), np.maximum(np.arange(n) - many + 1, 0)
+    once = [take_rows(column, np.arange(many - 1, n)) for column in columns]
+    job = CategoryColumn("job", np.where(person == 0, 3, columns[4].codes), 4)  # type: ignore[union-attr]
+    fitted, cells = fit_cells(job, 10, Owners.of(person, n), np.random.default_rng(0), exact=True)
+    alone, few = fit_cells(
+        once[4], 10, Owners.of(None, n - many + 1), np.random.default_rng(0), exact=True
+    )
+    assert np.allclose(fitted.shares, alone.shares, atol=2 / n)
+    places = [alone.coordinates()]
+    rows, people = second_moments(places, [cells], person), second_moments(places, [few])
+    assert np.allclose(rows, people, atol=0.01)
+    points = np.where(person == 0, 1.0, 0.0)[:, None]
+    groups = condense(points, np.zeros(n, dtype=np.int64), Owners.of(person, n), 10)
+    assert groups.means[0, 0] <= 0.1 + 1e-9  # one part in k
+    assert groups.factor[0, 0] ** 2 <= 0.1
 
 
 def high_levels(n: int = 1500, few: int = 30) -> Ints:

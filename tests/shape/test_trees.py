@@ -11,7 +11,7 @@ from tests.examples import few
 from tulle._shape._kernels import grow
 from tulle._shape.cells import fit_cells
 from tulle._shape.columns import CategoryColumn, NumberColumn, Owners
-from tulle._shape.trees import Forest, _capped, fit_forest
+from tulle._shape.trees import Forest, capped, fit_forest
 
 
 def made(seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -126,7 +126,7 @@ def test_nobody_is_more_than_one_part_in_k_of_a_leaf(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     person = np.where(rng.random(300) < 0.6, 0, rng.integers(0, 40, 300))  # one has most rows
     leaf = rng.integers(0, 3, 300)
-    shares = _capped(leaf, 3, person, k)
+    shares = capped(leaf, 3, person, k)
     for one in range(3):
         own = np.bincount(person[leaf == one], weights=shares[leaf == one])
         assert own.max() <= own.sum() / k + 1e-6
@@ -179,6 +179,23 @@ def test_totals_drawn_once_do_not_average_to_the_true_ones() -> None:
 
     found = np.array([totals(seed) for seed in range(40)])
     np.testing.assert_allclose(found.mean(axis=0), [300, 150, 50], atol=4)
-    # ten lots average out: a tenth of the variance of one
-    spread = np.sqrt(500 * np.array([0.6 * 0.4, 0.3 * 0.7, 0.1 * 0.9]) / 10)
-    np.testing.assert_allclose(found.std(axis=0), spread, rtol=0.4)
+    # ten lots average out: a tenth of the variance of one; in addition 3 k people of each category
+    # count never or twice
+    shares, unsure = np.array([0.6, 0.3, 0.1]), np.minimum([300, 150, 50], 3 * 5)
+    lots = 500 * shares * (1 - shares) / 10
+    twice = (1 - shares) ** 2 * unsure + shares**2 * (unsure.sum() - unsure)
+    np.testing.assert_allclose(found.std(axis=0), np.sqrt(lots + twice), rtol=0.4)
+
+
+def test_a_rare_total_varies_as_in_one_draw_and_hides_one_person() -> None:
+    """The attacker who knows everybody else sums up such totals, over all columns."""
+    column = CategoryColumn("a", np.repeat([0, 1], [488, 12]), 2)
+    none = np.zeros((500, 0), np.uint8)
+
+    def rare(seed: int) -> float:
+        forest = grown(none, column, 5, rng=np.random.default_rng(seed))
+        return float(np.mean([tree.tallied(2)[0, 1] for tree in forest.trees]))
+
+    found = np.array([rare(seed) for seed in range(200)])
+    assert abs(found.mean() - 12) < 1
+    assert found.std() > 0.8 * np.sqrt(12)  # ten averaged lots alone: 0.3

@@ -232,9 +232,9 @@ def _fit_numbers(
 
 
 def _shares(cells: Ints, size: int, owners: Owners) -> Floats:
-    """Return the share of each cell among the rows that may be learnt from."""
-    counts = np.bincount(cells[owners.counted], minlength=size)
-    return counts / max(int(counts.sum()), 1)
+    """Return the share of each cell among the people who may be learnt from."""
+    held: Floats = np.bincount(cells, weights=owners.weights, minlength=size).astype(float)
+    return held / max(float(held.sum()), _SLACK)
 
 
 def _dimensions(columns: int) -> int:

@@ -10,7 +10,7 @@
 5. A forest for each column, with leaves of at least ``2 k`` people, says how its cells are
    distributed given the columns before. A split must explain several times what noise would.
    How often, in a leaf and in a group, is drawn once when the model is fitted: many draws from it
-   do not average to the true totals.
+   do not average to the true totals. Who holds a rare category counts by lot, never or twice.
 6. A pseudo-record belongs to a group, chosen at random, and is a point drawn about its mean.
    Column by column, the forest's leaf says which cells the pseudo-records in it get, and the order
    of their points says who gets which.
@@ -35,7 +35,7 @@ from tulle._shape.columns import Column, Owners, cells_of, take_rows
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.scores import STEPS, Scores, fit_scores, second_moments, telling_columns
-from tulle._shape.trees import FEW, MOST_CELLS, Forest, fit_forest
+from tulle._shape.trees import FEW, MOST_CELLS, Forest, capped, fit_forest
 from tulle._threads import cores, in_order, on_all_cores
 from tulle._types import Flags, Floats, Ints, Singles
 from tulle.errors import PrivacyError
@@ -84,15 +84,21 @@ class CondensedGroups:
 
 
 def condense(
-    points: Floats, groups: Ints, owners: Owners, rng: np.random.Generator | None = None
+    points: Floats, groups: Ints, owners: Owners, k: int, rng: np.random.Generator | None = None
 ) -> CondensedGroups:
-    """Keep the statistics of groups; with ``rng``, counts drawn once from the true ones."""
+    """Keep the statistics of groups; with ``rng``, counts drawn once from the true ones.
+
+    A person with many rows is at most one part in ``k`` of a mean.
+    """
     counts = np.bincount(groups)
     fewest = int(owners.holders(groups, len(counts)).min())
-    sums = on_all_cores(lambda part: np.bincount(groups, weights=part), points.T, points.size)
-    means: Floats = np.stack(sums, axis=1) / counts[:, None]
-    inner = points - means[groups]
-    values, vectors = np.linalg.eigh(inner.T @ inner / len(points))
+    shares = capped(groups, len(counts), owners.people, k)
+    sums = on_all_cores(
+        lambda part: np.bincount(groups, weights=part * shares), points.T, points.size
+    )
+    means: Floats = np.stack(sums, axis=1) / np.bincount(groups, weights=shares)[:, None]
+    inner = (points - means[groups]) * np.sqrt(shares)[:, None]
+    values, vectors = np.linalg.eigh(inner.T @ inner / shares.sum())
     factor = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     if rng is not None:
         counts = rng.multinomial(len(points), counts / len(points))
@@ -310,7 +316,7 @@ def fit_coded(
     scale = np.repeat([weights.get(m.name, 1.0) for m in models], np.diff(ends, prepend=0))
     if group is not None and levels is not None and (levels > k).any():
         cells = _blur(points, cells, ends, group(_weighted(points, scale), levels), levels > k, rng)
-    moments = second_moments(coordinates, cells)
+    moments = second_moments(coordinates, cells, owners.people)
     scores = fit_scores(coordinates, moments, len(points), [model.ordered for model in models])
     known = telling_columns(coordinates, moments)
     forests = _fit_forests(models, cells, owners, scores, known, least, rng, asked, most, k, exact)
@@ -321,7 +327,7 @@ def fit_coded(
         labels = _labels(members, cells[0]) if labelled else None
         # a class that is known from the group needs no point
         first = int(ends[0]) if labels is not None and len(models) > 1 else 0
-        groups = condense(points[:, first:], members, owners, None if exact else rng)
+        groups = condense(points[:, first:], members, owners, k, None if exact else rng)
     least = min(least, int(owners.weights.sum() + 0.5))  # one leaf holds all of a small table
     for forest, model, codes in zip(forests, models, cells):
         if model.name in asked:

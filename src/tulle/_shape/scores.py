@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._shape.columns import weigh_people
 from tulle._types import Floats, Ints, Singles
 
 STEPS = 64  # that a score is cut into, at the quantiles of a normal distribution
@@ -85,10 +86,15 @@ def telling_columns(coordinates: Sequence[Floats], moments: Floats) -> list[Ints
     ]
 
 
-def second_moments(coordinates: Sequence[Floats], cells: Sequence[Ints]) -> Floats:
-    """Return everybody's second moments of the coordinates of all columns."""
+def second_moments(
+    coordinates: Sequence[Floats], cells: Sequence[Ints], people: Ints | None = None
+) -> Floats:
+    """Return the second moments of the coordinates of all columns; everybody counts once."""
     points = np.hstack([one[codes] for one, codes in zip(coordinates, cells)])
-    return np.asarray(points.T @ points / len(points))
+    if people is not None:
+        points *= np.sqrt(weigh_people(people, len(points)))[:, None]
+    many = len(points) if people is None else len(np.unique(people))
+    return np.asarray(points.T @ points / many)
 
 
 def _edges() -> Singles:

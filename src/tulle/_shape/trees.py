@@ -26,6 +26,7 @@ TREES = 10  # of a column; their lots average out, and no person shapes all of t
 _GROWN_ON = 2 / 3  # of the people, each tree on others
 _EVIDENCE = 4.0  # times what a split of noise explains
 _SLACK = 1e-9
+_UNSURE = 3  # times k people: so many or fewer hold a category that is rare
 _ROUNDS = 8  # of capping what one person counts
 
 
@@ -130,6 +131,7 @@ def fit_forest(
     features = np.ascontiguousarray(features)
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
     share = 1.0 if exact else _GROWN_ON
+    times = _times(cells, target, owners, k, rng)
 
     def fitted(own: np.random.Generator) -> Tree:
         split, left, goes_left = _grow(
@@ -139,7 +141,7 @@ def fit_forest(
         split, leaf = _hold_enough(split, left, leaf, owners, least)
         if demand is not None:
             split, leaf = _take_back(demand, split, left, leaf, cells, whole)
-        held = cells if exact else _drawn_again(cells, leaf, len(split), owners, k, own)
+        held = cells if exact else _drawn_again(cells, leaf, len(split), owners, k, times, own)
         if demand is not None:  # what is drawn can be less diverse than what it was drawn from
             split, leaf = _take_back(demand, split, left, leaf, held, whole)
         return _counted(split, goes_left, left, leaf, held, target.size, owners)
@@ -237,16 +239,28 @@ def _ends(split: Ints, left: Ints) -> Ints:
 
 
 def _drawn_again(
-    cells: Ints, leaf: Ints, nodes: int, owners: Owners, k: int, rng: np.random.Generator
+    cells: Ints,
+    leaf: Ints,
+    nodes: int,
+    owners: Owners,
+    k: int,
+    times: Ints,
+    rng: np.random.Generator,
 ) -> Ints:
-    """Return for each row the cell of a row of the same leaf, by lot with replacement."""
+    """Return for each row the cell of a row of the same leaf, by lot with replacement.
+
+    A row is so many ``times`` among those that are drawn from; in a leaf that nobody would be left
+    in, once.
+    """
+    times = np.where(np.bincount(leaf, times, nodes)[leaf] > 0, times, 1)
     order = _by_leaf(leaf, nodes)
     if owners.people is None:
-        counts = np.bincount(leaf, minlength=nodes)
+        order = np.repeat(order, times[order])
+        counts = np.bincount(leaf[order], minlength=nodes)
         begin = np.cumsum(counts) - counts
         place = begin[leaf] + np.floor(rng.random(len(leaf)) * counts[leaf]).astype(np.int64)
         return cells[order[place]]
-    shares = _capped(leaf, nodes, owners.people, k)
+    shares = times * capped(leaf, nodes, owners.people, k)
     totals = np.bincount(leaf, weights=shares, minlength=nodes)
     begin = np.cumsum(totals) - totals
     reached = np.cumsum(shares[order])
@@ -256,8 +270,25 @@ def _drawn_again(
     return cells[order[np.clip(place, first[leaf], last[leaf])]]
 
 
-def _capped(leaf: Ints, nodes: int, people: Ints, k: int) -> Floats:
+def _times(cells: Ints, target: Cells, owners: Owners, k: int, rng: np.random.Generator) -> Ints:
+    """Return how often each row counts in all trees of a column: once, or by lot never or twice.
+
+    The lots of ten trees average out, which leaves a rare category's total too exact to hide one
+    person in. So who holds one of up to ``3 k`` people counts never or twice; the more people hold
+    it, the fewer of them.
+    """
+    if target.ordered:
+        return np.ones(len(cells), dtype=np.int64)
+    held = np.maximum(owners.holders(cells, target.size), 1)
+    part = (np.minimum(1.0, _UNSURE * k / held) / 2)[cells]
+    turns = owners.turns(rng)
+    return 1 + (turns >= 1 - part).astype(np.int64) - (turns < part)
+
+
+def capped(leaf: Ints, nodes: int, people: Ints | None, k: int) -> Floats:
     """Return what each row counts in its leaf, so that nobody is more than one part in ``k``."""
+    if people is None:
+        return np.ones(len(leaf))
     width = int(people.max(initial=0)) + 1
     _, pair, rows = np.unique(leaf * width + people, return_inverse=True, return_counts=True)
     own = rows[pair].astype(float)  # rows of the person in the leaf

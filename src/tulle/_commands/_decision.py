@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tulle._commands._sources import writing_beside
+from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle.errors import ParameterError, PrivacyError
+from tulle.io._formats import display_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from tulle.auditing import Audit
     from tulle.keys import SigningKey
     from tulle.releases import Manifest
+    from tulle.releases.manifest import Draft
 
 UNAUDITED = "run this again without --no-audit"
 _LONGEST = 1000  # letters of a reason: it goes into the manifest
@@ -69,49 +72,69 @@ def refuse_two_controls(options: Any, control: FilePath | None) -> None:
         )
 
 
-def write_decided(
-    release: pl.DataFrame,
-    output: FilePath,
-    manifest: Manifest,
-    found: Audit,
-    accepted: str,
-    *,
-    report: FilePath | None,
-    sources: tuple[str, ...],
-    signer: SigningKey | None,
-    force: bool,
-) -> None:
-    """Write a table with manifest and report, or only the report where the verdict is bad."""
-    from tulle.io._formats import display_name
-    from tulle.io.write import put_table
-    from tulle.releases import write_release
-
-    try:
-        decided(found, accepted)
-    except Refused:  # whoever asked for a report needs it most where nothing is released
-        save_beside(found, report, "the release was refused", force)
-        raise
-    write_release(
-        output,
-        lambda file: put_table(release, file, output),
-        with_verdict(manifest, found, accepted),
-        sources=sources,
-        sign_key=signer,
-        force=force,
-    )
-    save_beside(found, report, f"the release {display_name(output)} was written", force)
-
-
 def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
     """Return the manifest with the verdict that its readers may know, and the accepted risk."""
     return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted)
 
 
-def save_beside(found: Audit | None, report: FilePath | None, outcome: str, force: bool) -> None:
-    """Write the report, if one is asked for; an error says what became of the release."""
-    if report is not None and found is not None:
-        with writing_beside(outcome, report):
-            found.save(report, force=force)
+@dataclass(frozen=True)
+class Job:
+    """One release that a command is asked for: where it goes, and who vouches for it."""
+
+    output: FilePath
+    report: FilePath | None
+    sources: tuple[str, ...]  # that it may not replace
+    signer: SigningKey | None
+    accepted: str  # the reason for which a bad verdict is accepted; else empty
+    command: str
+    force: bool
+
+    @classmethod
+    def opened(
+        cls,
+        output: FilePath,
+        reads: Mapping[str, FilePath | None],
+        *,
+        report: FilePath | None,
+        sign_key: FilePath | None,
+        accept_risk: str | None,
+        command: str,
+        force: bool,
+        **files: Any,
+    ) -> Job:
+        """Check what was given, before anything is read; ``files`` are for :func:`check_files`."""
+        accepted = check_accepted(accept_risk)
+        reads = {**reads, "--sign-key": sign_key}
+        check_files(reads, release=output, report=report, force=force, **files)
+        sources, signer = sources_read(*reads.values()), signing_key(sign_key)
+        return cls(output, report, sources, signer, accepted, command, force)
+
+    def releasing(self) -> AbstractContextManager[Draft]:
+        """Open the release, to write its data and then its manifest."""
+        from tulle.releases import releasing
+
+        return releasing(self.output, sources=self.sources, sign_key=self.signer, force=self.force)
+
+    def write(self, release: pl.DataFrame, manifest: Manifest, found: Audit) -> None:
+        """Write a table with manifest and report, or only the report where the verdict is bad."""
+        from tulle.io.write import put_table
+
+        try:
+            decided(found, self.accepted)
+        except Refused:  # whoever asked for a report needs it most where nothing is released
+            self.save_report(found, refused=True)
+            raise
+        with self.releasing() as draft:
+            put_table(release, draft.file, self.output)
+            draft.finish(with_verdict(manifest, found, self.accepted))
+        self.save_report(found)
+
+    def save_report(self, found: Audit | None, *, refused: bool = False) -> None:
+        """Write the report, if one is asked for; an error says what became of the release."""
+        if self.report is not None and found is not None:
+            written = f"the release {display_name(self.output)} was written"
+            with writing_beside("the release was refused" if refused else written, self.report):
+                found.save(self.report, force=self.force)
 
 
 def public_verdict(found: Audit) -> dict[str, Any]:

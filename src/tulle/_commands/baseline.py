@@ -14,13 +14,9 @@ from tulle._commands._columns import (
     unit_notes,
     without_opaque,
 )
-from tulle._commands._decision import (
-    check_accepted,
-    refuse_two_controls,
-    write_decided,
-)
+from tulle._commands._decision import Job, refuse_two_controls
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
+from tulle._commands._sources import source_entry
 from tulle._commands.condense import compared, divided
 from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
@@ -88,12 +84,12 @@ def baseline(
     **given: Any,
 ) -> Baseline:
     """Randomise or generalise a table file, audit the release, and write it unless it is bad."""
-    accepted = check_accepted(accept_risk)
     format_of(source), format_of(output)
-    reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
-    folders = ("INPUT", "--control")
-    check_files(reads, release=output, report=report, folders=folders, force=force)
-    signer = signing_key(sign_key)
+    job = Job.opened(
+        output, {"INPUT": source, "--policy": policy, "--control": control},
+        report=report, sign_key=sign_key, accept_risk=accept_risk, command=command,
+        folders=("INPUT", "--control"), force=force,
+    )  # fmt: skip
     options = resolve("baseline", Comparing(), policy, given)
     _refuse_contradictions(options, control)
 
@@ -117,14 +113,10 @@ def baseline(
         limits=list(LIMITS[options.method]),
         command=command,
         context=dict(options.policy.context),
-        accepted_risk=accepted,
+        accepted_risk=job.accepted,
     )
     manifest = _manifest(entry, original, release, columns, options, counts)
-    write_decided(
-        release, output, manifest, found, accepted,
-        report=report, sources=sources_read(source, policy, control, sign_key), signer=signer,
-        force=force,
-    )  # fmt: skip
+    job.write(release, manifest, found)
     summary = {"records": original.height, "columns_released": release.width, **counts}
     return Baseline(summary, left_out_rows(columns), unit_notes(columns), found)
 

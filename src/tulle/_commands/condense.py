@@ -23,13 +23,12 @@ from tulle._commands._columns import (
 )
 from tulle._commands._decision import (
     UNAUDITED,
-    check_accepted,
+    Job,
     refuse_two_controls,
-    write_decided,
 )
 from tulle._commands._large import RESTS_ON, condense_large, is_large, refuse_in_parts
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, signing_key, source_entry, sources_read
+from tulle._commands._sources import source_entry
 from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
@@ -102,22 +101,20 @@ def condense(
     the source out instead, or a command that has drawn them already gives them with ``apart``.
     ``report`` asks for the whole audit. Options left at None follow the policy, else the defaults.
     """
-    accepted = check_accepted(accept_risk)
     format_of(source), format_of(output)
-    reads = {"INPUT": source, "--policy": policy, "--control": control, "--sign-key": sign_key}
-    check_files(
-        reads, release=output, report=report, folders=("INPUT", "--control"), in_parts=True,
-        force=force,
+    job = Job.opened(
+        output, {"INPUT": source, "--policy": policy, "--control": control},
+        report=report, sign_key=sign_key, accept_risk=accept_risk, command=command,
+        folders=("INPUT", "--control"), in_parts=True, force=force,
     )  # fmt: skip
-    signer = signing_key(sign_key)
     options = resolve("condense", Condensing(), policy, given)
     _refuse_contradictions(options, report, control)
     if is_large(source, options):
         refuse_in_parts(options, report=report, control=control, policy=policy)
         return condense_large(
             source, output, options,
-            policy=policy, levels=levels, target=target, signer=signer, command=command,
-            sources=sources_read(source, policy, sign_key), accepted=accepted, force=force,
+            policy=policy, levels=levels, target=target, signer=job.signer, command=command,
+            sources=job.sources, accepted=job.accepted, force=force,
         )  # fmt: skip
     refuse_folder(output)
 
@@ -142,14 +139,10 @@ def condense(
     tables = compared(original, release, source, control, strangers, columns)
     whole = report is not None
     found = _audited(condenser, tables, release, columns, options, command, whole=whole)
-    found = found.extended(context=dict(options.policy.context), accepted_risk=accepted)
+    found = found.extended(context=dict(options.policy.context), accepted_risk=job.accepted)
     summary = _summary(condenser, tables, strangers, found)
     manifest = _manifest(condenser, entry, release, columns, options, strangers)
-    write_decided(
-        release, output, manifest, found, accepted,
-        report=report, sources=sources_read(source, policy, control, sign_key), signer=signer,
-        force=force,
-    )  # fmt: skip
+    job.write(release, manifest, found)
     notes = _notes(condenser, columns, release)
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 

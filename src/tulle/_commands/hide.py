@@ -7,25 +7,14 @@ and the report, which name them, are the owner's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import SHARED, VICTIMS
-from tulle._commands._decision import (
-    check_accepted,
-    decided,
-    public_verdict,
-    save_beside,
-)
+from tulle._commands._decision import Job, decided, public_verdict
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import (
-    check_files,
-    signing_key,
-    source_entry,
-    sources_read,
-)
+from tulle._commands._sources import check_files, source_entry
 from tulle._plurals import counted
 from tulle._random import seed_policy
 from tulle.errors import DataError, ParameterError
@@ -38,9 +27,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Chart, Given, Guarantee, Judgement, Section
     from tulle._types import FilePath
     from tulle.auditing.audit import Audit
-    from tulle.keys import SigningKey
     from tulle.releases import Manifest
-    from tulle.releases.manifest import Draft
     from tulle.rules.hider import Report, RuleHider
     from tulle.transactions import Transactions
 
@@ -229,10 +216,10 @@ def hide(
     through SWA window by window in bounded memory. A rule that is above its own limit is an error;
     one whose own limit leaves it to a miner at the common thresholds makes the verdict bad.
     """
-    accepted = check_accepted(accept_risk)
-    reads = {"INPUT": source, "--rules": rules, "--policy": policy, "--sign-key": sign_key}
-    check_files(reads, release=output, report=report, force=force)
-    signer = signing_key(sign_key)
+    job = Job.opened(
+        output, {"INPUT": source, "--rules": rules, "--policy": policy},
+        report=report, sign_key=sign_key, accept_risk=accept_risk, command=command, force=force,
+    )  # fmt: skip
     chosen = resolve("hide", Hiding(), policy, given)
     check_choice("hide", "share", share, SHARED)
     if share == "rules" and stream:
@@ -240,11 +227,10 @@ def hide(
     with chosen.naming():
         options = chosen if share == "rules" else _settled(chosen, stream=stream)
         wishes = read_rules(rules)
-        sources = sources_read(source, rules, policy, sign_key)
-        run = _Run(source, output, wishes, options, seed, sources, signer, accepted, command, force)
+        run = _Run(source, job, wishes, options, seed)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=dict(chosen.policy.context)))
-    save_beside(made.audit, report, f"the release {output} was written", force)
+    job.save_report(made.audit)
     return made
 
 
@@ -315,15 +301,10 @@ class _Run(NamedTuple):
     """One run: what is read, what is asked, where it goes."""
 
     source: FilePath
-    output: FilePath
+    job: Job
     wishes: RuleFile
     options: Hiding
     seed: int | None
-    sources: tuple[str, ...]
-    signer: SigningKey | None
-    accepted: str
-    command: str
-    force: bool
 
     def whole(self) -> Hidden:
         """Hide in memory."""
@@ -335,7 +316,7 @@ class _Run(NamedTuple):
         options, wishes = self.options, self.wishes
         own = {name: getattr(options, name) for name in _OF_SWA if options.method == "swa"}
         opened = open_file(self.source, options.basket, options.item, tuple(options.keep))
-        as_table = is_table_name(self.output) and opened.restore is not None
+        as_table = is_table_name(self.job.output) and opened.restore is not None
         rng = as_generator(self.seed)
         hider = RuleHider(
             wishes.rules,
@@ -354,9 +335,9 @@ class _Run(NamedTuple):
         attacks = recovery(before, released, wishes.rules, options, self.seed)
         entry = source_entry(self.source, summary["baskets"])
         page = self._page(summary, report, attacks)
-        decided(page, self.accepted)
-        with self._releasing() as draft:
-            put_baskets(released, frame, draft.file, self.output)
+        decided(page, self.job.accepted)
+        with self.job.releasing() as draft:
+            put_baskets(released, frame, draft.file, self.job.output)
             draft.finish(self._manifest(entry, summary, _public(page)))
         return Hidden(summary, _rows(report), _notes(options, summary), page)
 
@@ -365,11 +346,13 @@ class _Run(NamedTuple):
         from tulle._commands import share
         from tulle.io.write import put_table
 
-        made = share.shared_rules(self.source, self.output, self.wishes, self.options, self.command)
+        made = share.shared_rules(
+            self.source, self.job.output, self.wishes, self.options, self.job.command
+        )
         entry = source_entry(self.source, made.summary["baskets"])
         verdict = _public(made.audit, f"Verified: {share.HELD}.", share.LIMITS[0])
-        with self._releasing() as draft:
-            put_table(made.frame, draft.file, self.output)
+        with self.job.releasing() as draft:
+            put_table(made.frame, draft.file, self.job.output)
             draft.finish(self._manifest(entry, made.summary, verdict, share.HELD))
         return Hidden(made.summary, [], [], made.audit)
 
@@ -381,7 +364,7 @@ class _Run(NamedTuple):
         from tulle.rules._stream import HidingStream
 
         options = self.options
-        _check_stream(self.source, self.output, self.wishes, options)
+        _check_stream(self.source, self.job.output, self.wishes, options)
         rng = as_generator(self.seed)
         margins = drawn_margins("hide", self.wishes.rules, options.margin, rng)
         names = ("min_support", "min_confidence", "disclosure")
@@ -394,8 +377,8 @@ class _Run(NamedTuple):
             lambda size: list_blocks(self.source, size), self.wishes.rules, thresholds,
             window=window, victim=victim, random_state=rng,
         )  # fmt: skip
-        with self._releasing() as draft:
-            put_blocks(stream.released(), draft.file, self.source, self.output)
+        with self.job.releasing() as draft:
+            put_blocks(stream.released(), draft.file, self.source, self.job.output)
             found = stream.result()
             report, baskets = found.report, found.n_transactions
             summary = {
@@ -406,19 +389,14 @@ class _Run(NamedTuple):
                 "dif": found.dif,
             }
             page = self._page(summary, report)
-            decided(page, self.accepted)
+            decided(page, self.job.accepted)
             draft.finish(self._manifest(entry | {"records": baskets}, summary, _public(page)))
         notes = ["streamed: the cost in other rules was not measured"]
         return Hidden(summary, _rows(report), notes, page)
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         held = _held(self.wishes, self.options)
-        return audit_of(summary, report, attacks or {}, held, self.command)
-
-    def _releasing(self) -> AbstractContextManager[Draft]:
-        from tulle.releases import releasing
-
-        return releasing(self.output, sources=self.sources, sign_key=self.signer, force=self.force)
+        return audit_of(summary, report, attacks or {}, held, self.job.command)
 
     def _manifest(
         self,
@@ -447,7 +425,7 @@ class _Run(NamedTuple):
             counts={name: value for name, value in summary.items() if name not in _OWNERS},
             source=entry,
             verdict=verdict,
-            accepted_risk=self.accepted,
+            accepted_risk=self.job.accepted,
             seed=seed_policy(self.seed),
         )
 

@@ -15,23 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tulle._checks import check_flag, check_share
-from tulle._commands._decision import (
-    UNAUDITED,
-    Refused,
-    check_accepted,
-    decided,
-    save_beside,
-    with_verdict,
-)
+from tulle._commands._decision import UNAUDITED, Job, Refused, decided, with_verdict
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import check_files, signing_key, source_entry
+from tulle._commands._sources import source_entry
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
 from tulle._report.editions import K
 from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.keys import SecretKey, SigningKey
+from tulle.keys import SecretKey
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -346,21 +339,14 @@ def sketch(
     without one, the key is thrown away at the end. Options left at None follow the policy, else
     the defaults.
     """
-    accepted = check_accepted(accept_risk)
     _refuse_folder(source)
     is_new = key_file is None or not Path(key_file).exists()
     new_key, old_key = (key_file, None) if is_new else (None, key_file)
-    reads = {
-        "INPUT": source,
-        "--policy": policy,
-        "--key-file": old_key,
-        "--sign-key": sign_key,
-    }
-    sources = tuple(path for path in (source, policy, key_file, sign_key) if path is not None)
-    check_files(
-        reads, release=output, report=report, writes={"the new --key-file": new_key}, force=force
-    )
-    signer = signing_key(sign_key)
+    job = Job.opened(
+        output, {"INPUT": source, "--policy": policy, "--key-file": old_key},
+        report=report, sign_key=sign_key, accept_risk=accept_risk, command=command,
+        writes={"the new --key-file": new_key}, force=force,
+    )  # fmt: skip
     options = resolve("sketch", Sketching(), policy, given)
     _refuse_unused(options, report)
 
@@ -371,10 +357,7 @@ def sketch(
     given_ = options.values().items()
     parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
     beside, hidden = _beside(source, output, options)
-    run = _Run(
-        source, output, options, key, new_key, beside, sources, signer, accepted, seed,
-        command, force, whole=report is not None,
-    )  # fmt: skip
+    run = _Run(source, job, options, key, new_key, beside, seed)
     deltas, tried = _found_deltas(source, options, parameters, seed)
     for delta in deltas:
         try:
@@ -383,9 +366,9 @@ def sketch(
         except Refused as refused:
             if delta != deltas[-1]:
                 continue
-            save_beside(refused.audit, report, "the release was refused", force)
+            job.save_report(refused.audit, refused=True)
             raise _explained(refused, deltas, tried) from None
-    save_beside(done.audit, report, f"the release {output} was written", force)
+    job.save_report(done.audit)
     summary = _summary(done.manifest, done.lengths)
     notes = [*_notes(key_file, is_new), *_notes_of_kept(options, hidden)]
     return Sketched(summary, components(done.lengths), notes, done.audit, tried)
@@ -416,55 +399,48 @@ class _Run:
     """What stays the same for every delta that is written or refused."""
 
     source: FilePath
-    output: FilePath
+    job: Job
     options: Sketching
     key: SecretKey
     new_key: FilePath | None
     beside: pl.DataFrame | None
-    sources: tuple[FilePath, ...]
-    signer: SigningKey | None
-    accepted: str
     seed: int | None
-    command: str
-    force: bool
-    whole: bool  # whether a report is asked for
 
     def written(self, parameters: Mapping[str, Any]) -> _Written:
         """Sketch, attack and write; raise before anything is there if the verdict is bad."""
-        from tulle.releases import releasing
         from tulle.sketch.sketcher import Sketcher
         from tulle.sketch.sketches import put_sketches
 
         sketcher = Sketcher(**parameters, key=self.key)
         with self.options.naming():
             sketcher.check_parameters()
-        sample = Sample(as_generator(self.seed), _RECORDS if self.whole else _QUICK_RECORDS)
+        sample = Sample(
+            as_generator(self.seed), _RECORDS if self.job.report is not None else _QUICK_RECORDS
+        )
         parts = _sketched(sketcher, _batches(self.source, self.options), sample)
         entry = source_entry(self.source, 0)  # before it can change
         with (
             self.options.naming(),
-            _saving(self.key, self.new_key, self.output) as save_key,
-            releasing(
-                self.output, sources=self.sources, sign_key=self.signer, force=self.force
-            ) as draft,
+            _saving(self.key, self.new_key, self.job.output) as save_key,
+            self.job.releasing() as draft,
         ):
             manifest = put_sketches(
-                parts, draft.file, self.output, source=entry, beside=self.beside
+                parts, draft.file, self.job.output, source=entry, beside=self.beside
             )
             made = self._audited(sketcher, sample, manifest.verified)
-            decided(made, self.accepted)
+            decided(made, self.job.accepted)
             save_key()
-            draft.finish(with_verdict(manifest, made, self.accepted))
+            draft.finish(with_verdict(manifest, made, self.job.accepted))
         return _Written(manifest, sample.lengths, made)
 
     def _audited(self, sketcher: Sketcher, sample: Sample, promises: Mapping[str, Any]) -> Audit:
         options = self.options
         made = audited(
-            sketcher, sample, promises, options.audit, seed=self.seed, command=self.command
+            sketcher, sample, promises, options.audit, seed=self.seed, command=self.job.command
         )
         gates = _target_gate(made, options.target_risk)
         context = dict(options.policy.context)
-        return made.extended(context=context, accepted_risk=self.accepted, gates=gates)
+        return made.extended(context=context, accepted_risk=self.job.accepted, gates=gates)
 
 
 def _target_gate(made: Audit, target: Any) -> list[Gate]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tulle._app.jobs import Job, reap
+from tulle._app.jobs import RunningJob, reap
 
 
 @pytest.fixture(autouse=True)
@@ -15,5 +15,5 @@ def no_worker_outlives_its_test(tmp_path: Path) -> Iterator[None]:
     """Workers have sessions of their own, so that the end of a server does not end them."""
     yield
     for path in tmp_path.rglob("pid.json"):
-        Job(path.parent).cancel()
+        RunningJob(path.parent).cancel()
     reap()

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from tulle import load_policy
-from tulle._app.jobs import Job, reap
+from tulle._app.jobs import RunningJob, reap
 from tulle._app.study import Study
 from tulle._progress import bar, shown
 
@@ -37,14 +37,14 @@ def until(true: Callable[[], object], seconds: float = 120.0) -> None:
         time.sleep(0.05)
 
 
-def ended(job: Job) -> Job:
+def ended(job: RunningJob) -> RunningJob:
     until(lambda: job.state != "running")
     reap()
     return job
 
 
 def test_a_job_runs_commands_in_order_and_ends_with_the_first_that_fails(tmp_path: Path) -> None:
-    job = Job(tmp_path / "job")
+    job = RunningJob(tmp_path / "job")
     assert job.state == "none"
     (tmp_path / "people.csv").write_text("age\n1\n2\n3\n")
     job.start(tmp_path, [["inspect", "people.csv", "--json"], ["inspect", "no.csv"], ["--help"]])

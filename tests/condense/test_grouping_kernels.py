@@ -17,7 +17,7 @@ from tulle.condense.groupings import (
     group_records,
 )
 from tulle.condense.groupings._best import Search
-from tulle.condense.groupings._cell_kernels import Cells
+from tulle.condense.groupings._cell_kernels import GridCells
 from tulle.condense.groupings._fast import (
     _grouped_large,
     _grouped_small,
@@ -89,7 +89,7 @@ def test_large_groupings_are_valid_and_exchanges_never_add_error(
     assert squared_error(matrix, refined) <= squared_error(matrix, first) * (1 + 1e-9)
 
 
-def two_groups(seed: int, sizes: tuple[int, int], top: int) -> tuple[np.ndarray, Cells]:
+def two_groups(seed: int, sizes: tuple[int, int], top: int) -> tuple[np.ndarray, GridCells]:
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(sum(sizes), 3))
     levels = rng.integers(1, top + 1, size=len(matrix))
@@ -97,11 +97,11 @@ def two_groups(seed: int, sizes: tuple[int, int], top: int) -> tuple[np.ndarray,
     return matrix, lay_out(matrix, levels, groups)
 
 
-def error_of(matrix: np.ndarray, cells: Cells) -> float:
+def error_of(matrix: np.ndarray, cells: GridCells) -> float:
     return squared_error(matrix, read_out(cells, len(matrix)))
 
 
-def brute_gains(matrix: np.ndarray, cells: Cells) -> tuple[float, float]:
+def brute_gains(matrix: np.ndarray, cells: GridCells) -> tuple[float, float]:
     """The best gain of a swap and of a move from group 0 to group 1, by trying them all."""
     groups, before = read_out(cells, len(matrix)), error_of(matrix, cells)
     levels = np.empty(len(matrix), dtype=np.int64)

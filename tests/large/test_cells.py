@@ -28,8 +28,8 @@ from tulle._large.facts import (
 )
 from tulle._large.heaps import Deal
 from tulle._large.machine import Budget, condense_batches, sample_rows
-from tulle._large.outcome import Outcome
-from tulle._large.plan import Classes
+from tulle._large.outcome import CellRelease
+from tulle._large.plan import ReleasedClasses
 from tulle._large.spill import Spill
 from tulle._threads import in_order
 from tulle.condense._cuts import grow_cuts
@@ -79,7 +79,7 @@ def run(
     sample: int = 500,
     columns: list[Column] = COLUMNS,
     **parameters: Any,
-) -> tuple[Outcome, pl.DataFrame, dict[int, pl.DataFrame]]:
+) -> tuple[CellRelease, pl.DataFrame, dict[int, pl.DataFrame]]:
     """Condense a frame in cells; return what is known, the whole release and its parts."""
 
     def batches() -> Iterator[pl.DataFrame]:
@@ -93,11 +93,13 @@ def run(
     # the grouping that is fastest on a few hundred records
     condenser = Condenser(columns=known, **{"grouping": "levels"} | parameters)
 
-    def decide(units: pl.DataFrame) -> tuple[Classes, Condenser]:
+    def decide(units: pl.DataFrame) -> tuple[ReleasedClasses, Condenser]:
         if target is None:
-            return Classes(None, pl.Series([]), np.array([units["rows"].sum()])), condenser
+            return ReleasedClasses(None, pl.Series([]), np.array([units["rows"].sum()])), condenser
         counts = units.group_by(target).agg(pl.col("rows").sum()).sort(target)
-        return Classes(target, counts[target], counts["rows"].to_numpy().astype(int)), condenser
+        return ReleasedClasses(
+            target, counts[target], counts["rows"].to_numpy().astype(int)
+        ), condenser
 
     outcome = condense_batches(
         batches, schema, decide, parts.__setitem__,
@@ -262,7 +264,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused() -> None:
             lambda: iter(next(readings).iter_slices(100)),
             Schema.of(None, table),
             lambda units: (
-                Classes(None, pl.Series([]), np.array([units["rows"].sum()])),
+                ReleasedClasses(None, pl.Series([]), np.array([units["rows"].sum()])),
                 Condenser(k=5),
             ),
             lambda number, frame: None,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tulle import SecretKey, Sketcher
 from tulle.errors import DataError
 from tulle.sketch import Sketches
-from tulle.sketch._records import Records, as_records, joined, record_batches
+from tulle.sketch._records import SparseRecords, as_records, joined, record_batches
 
 KEY = SecretKey(b"a key for tests, never for data!")
 texts = st.lists(st.text("ab cdé", max_size=12), min_size=1, max_size=12)
@@ -77,7 +77,7 @@ def test_files_of_an_unknown_kind_are_not_taken_for_baskets_of_words(tmp_path, n
 
 def test_joined_leaves_out_columns_that_nobody_has():
     first, second = as_records(["ab cd", "ef"]), as_records(["ef gh"])
-    part = Records(first.matrix[:1], first.terms)
+    part = SparseRecords(first.matrix[:1], first.terms)
     together = joined([part, second])
     assert together.terms == ["ab", "cd", "ef", "gh"]
     assert together.matrix.indptr.dtype == first.matrix.indptr.dtype == np.int32

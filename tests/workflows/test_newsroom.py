@@ -16,7 +16,7 @@ from tulle._commands import _sketch_search
 from tulle._commands import sketch as sketch_command
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.sketch._records import Records
+from tulle.sketch._records import SparseRecords
 
 
 def run(*arguments: object) -> Result:
@@ -130,7 +130,7 @@ def test_no_delta_is_found_where_every_one_leaks(monkeypatch: pytest.MonkeyPatch
         return row
 
     monkeypatch.setattr(_sketch_search, "_try", leaking)
-    records = Records(csr_array(np.ones((5, 3))), None)
+    records = SparseRecords(csr_array(np.ones((5, 3))), None)
     with pytest.raises(PrivacyError, match="delta 3: risk 50.0%"):
         _sketch_search.find_deltas(records, 0.1, np.random.default_rng(0))
     assert [row["delta"] for row in tried] == [0.25, 0.5, 1.0, 2.0, 3.0]

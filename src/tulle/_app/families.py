@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tulle._app.jobs import Job
+from tulle._app.jobs import RunningJob
 from tulle._app.study import SITES, Study, files, is_table_name, keep
 from tulle.errors import DataError, ParameterError
 
@@ -107,7 +107,7 @@ def start(study: Study, step: str, form: Form) -> None:
     study.job(step).start(study.root, [[*STEPS[step].command(study, form), "--json"]])
 
 
-def strip(study: Study, job: Job) -> list[tuple[str, str, str]]:
+def strip(study: Study, job: RunningJob) -> list[tuple[str, str, str]]:
     """Return what is always on top of these pages."""
     verdict = job.result().get("verdict")
     level = verdict["privacy"]["level"] if verdict else "none yet"

@@ -28,7 +28,7 @@ _GIVE_UP = 5.0  # seconds until a worker that was asked to end is killed
 
 
 @dataclass(frozen=True)
-class Job:
+class RunningJob:
     """The folder of a job; it need not be there yet."""
 
     place: Path

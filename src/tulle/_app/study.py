@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tulle._app.jobs import Job
+from tulle._app.jobs import RunningJob
 from tulle._commands.inspect import policy_path
 from tulle._files import atomic_write, digest
 from tulle.errors import DataError, ParameterError, TulleError
@@ -94,14 +94,14 @@ class Release:
     number: int
 
     @property
-    def job(self) -> Job:
+    def job(self) -> RunningJob:
         """Condense, verify and audit."""
-        return Job(self.place / "job")
+        return RunningJob(self.place / "job")
 
     @property
-    def proof(self) -> Job:
+    def proof(self) -> RunningJob:
         """The same command in a fresh process."""
-        return Job(self.place / "proof-job")
+        return RunningJob(self.place / "proof-job")
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -192,9 +192,9 @@ class Study:
         """Bytes of the table."""
         return self.source.stat().st_size
 
-    def job(self, name: str) -> Job:
+    def job(self, name: str) -> RunningJob:
         """Return a job of this table."""
-        return Job(self.place / "jobs" / name)
+        return RunningJob(self.place / "jobs" / name)
 
     # -- answers of the person ---------------------------------------------------------------
 
@@ -321,9 +321,9 @@ class Study:
         return self.place / f"control-{_digest(decided)}"
 
     @property
-    def split_job(self) -> Job:
+    def split_job(self) -> RunningJob:
         """The job that makes it."""
-        return Job(self.control_place / "job")
+        return RunningJob(self.control_place / "job")
 
     @property
     def share(self) -> str:
@@ -351,9 +351,9 @@ class Study:
         return self.place / f"explore-{_digest(decided)}"
 
     @property
-    def explore_job(self) -> Job:
+    def explore_job(self) -> RunningJob:
         """The job that measures them."""
-        return Job(self.explore_place / "job")
+        return RunningJob(self.explore_place / "job")
 
     def start_explore(self, *, quick: bool) -> None:
         """Measure releases, or go on where it was stopped."""

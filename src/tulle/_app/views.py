@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tulle._app import families
-from tulle._app.jobs import Job
+from tulle._app.jobs import RunningJob
 from tulle._app.study import (
     SITES,
     Release,
@@ -151,7 +151,7 @@ def next_step(study: Study) -> str:
 # -- jobs -------------------------------------------------------------------------------------
 
 
-def job_of(study: Study, step: str) -> Job:
+def job_of(study: Study, step: str) -> RunningJob:
     """Return the job that a page waits for."""
     found = re.fullmatch(r"made:(\d{1,9})", step)
     if found:

@@ -24,7 +24,7 @@ _OWN = 64  # records of a person that may hide the nearest other one in a batch
 ALIKE = 32  # released records, as near as the nearest, of which a secret is read
 
 
-class Search:
+class CopyScan:
     """The nearest records of some people among all that are added, by some columns.
 
     Parameters
@@ -97,7 +97,7 @@ class Spacing:
 
     def __init__(self, targets: Records, *, inside: bool) -> None:
         self._whose = targets.people if inside else None
-        self._search = Search(targets, count=2 if inside else 1)
+        self._search = CopyScan(targets, count=2 if inside else 1)
         self._apart = np.full(len(targets), np.inf)
 
     def add(self, batch: Records) -> None:
@@ -119,7 +119,11 @@ class Spacing:
 
 
 def near_copies(
-    people: Search, shuffled: Search, strangers: Search | None, apart: Floats, far: Floats | None
+    people: CopyScan,
+    shuffled: CopyScan,
+    strangers: CopyScan | None,
+    apart: Floats,
+    far: Floats | None,
 ) -> AttackResult:
     """Count the people from whom a released record differs by almost nothing."""
     return AttackResult(
@@ -133,15 +137,15 @@ def near_copies(
     )
 
 
-def _is_near(search: Search, apart: Floats) -> NDArray[np.bool_]:
+def _is_near(search: CopyScan, apart: Floats) -> NDArray[np.bool_]:
     distances = search.distances[:, 0]
     return np.asarray((distances < NEAR * apart) | (distances == 0))
 
 
 def linkage(
-    people: Search,
-    shuffled: Search,
-    strangers: Search | None,
+    people: CopyScan,
+    shuffled: CopyScan,
+    strangers: CopyScan | None,
     apart: Floats,
     far: Floats | None,
     who: str,
@@ -166,12 +170,12 @@ def linkage(
     )
 
 
-def _own(search: Search, apart: Floats) -> int:
+def _own(search: CopyScan, apart: Floats) -> int:
     return int(is_own(between(search.targets, search.records(0)), apart).sum())
 
 
 def inference(
-    people: Search, strangers: Search | None, secret: str, released: Records, who: str
+    people: CopyScan, strangers: CopyScan | None, secret: str, released: Records, who: str
 ) -> AttackResult:
     """Read a secret from the released records nearest in what is known.
 
@@ -189,7 +193,7 @@ def inference(
     )
 
 
-def _read(search: Search, secret: str) -> int:
+def _read(search: CopyScan, secret: str) -> int:
     truth = search.targets.only([secret])
     found = [search.records(place).only([secret]) for place in range(len(search))]
     alike = search.distances[:, : len(search)] <= search.distances[:, :1]

@@ -29,7 +29,7 @@ _MOST_PAIRS = 100
 _TREES = 200
 
 
-class Release(NamedTuple):
+class Releaser(NamedTuple):
     """A release, and the target in the codes of that release."""
 
     rows: Records
@@ -38,9 +38,9 @@ class Release(NamedTuple):
 
 def worst_case(
     who: str,
-    made_with: Sequence[Release],
-    made_without: Sequence[Release],
-    truth: Release,
+    made_with: Sequence[Releaser],
+    made_without: Sequence[Releaser],
+    truth: Releaser,
     rng: np.random.Generator,
 ) -> AttackResult:
     """Tell releases made with a target from those made without.
@@ -91,7 +91,7 @@ def outlier_and_ordinary(records: Records) -> dict[str, int]:
     return {"outlier": int(order[-1]), "ordinary": int(order[len(order) // 2])}
 
 
-def _features(release: Release) -> Floats:
+def _features(release: Releaser) -> Floats:
     """Return what a release says where the target is."""
     rows, target = release
     found: list[float] = []

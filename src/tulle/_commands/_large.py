@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from tulle._commands.condense import Condensed, Condensing
     from tulle._large.facts import HashSample
-    from tulle._large.outcome import Outcome
-    from tulle._large.plan import Classes
+    from tulle._large.outcome import CellRelease
+    from tulle._large.plan import ReleasedClasses
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.condense.condenser import Condenser
@@ -239,7 +239,7 @@ def condense_large(
     refuse_repeated(suspects)
     table = plan_table(sample, records, columns, options)
 
-    def run(folder: Path, parts: Parts) -> Outcome:
+    def run(folder: Path, parts: WrittenParts) -> CellRelease:
         return condense_batches(
             lambda: opened.batches(table.sample.columns),
             table.schema,
@@ -304,7 +304,7 @@ class LargeTable:
             names["k"] = self.options.word("min_group")
         return names
 
-    def decide(self, units: pl.DataFrame) -> tuple[Classes, Condenser]:
+    def decide(self, units: pl.DataFrame) -> tuple[ReleasedClasses, Condenser]:
         """Return the classes to release, and the condenser with the size of its groups."""
         return _decide(units, self.label, self.condenser, self.options, self.known)
 
@@ -325,7 +325,7 @@ def plan_table(
     return LargeTable(sample, records, columns, known, label, condenser, options)
 
 
-Run = Callable[[Path, "Parts"], "Outcome"]
+Run = Callable[[Path, "WrittenParts"], "CellRelease"]
 
 
 def write_in_parts(
@@ -349,7 +349,7 @@ def write_in_parts(
     from tulle._commands.condense import Condensed
     from tulle.releases import write_parts
 
-    parts = Parts(
+    parts = WrittenParts(
         PartWriter(str(output), table.sample.columns, table.sample.height / table.records)
     )
     made: list[Any] = []
@@ -371,8 +371,8 @@ def write_in_parts(
 
 def _measured(
     table: LargeTable,
-    outcome: Outcome,
-    parts: Parts,
+    outcome: CellRelease,
+    parts: WrittenParts,
     context: dict[str, str],
     accepted: str,
     command: str,
@@ -434,7 +434,7 @@ class PartWriter(NamedTuple):
         return WrittenPart(number, name, entry, some)
 
 
-class Parts:
+class WrittenParts:
     """The parts of a release that are written."""
 
     def __init__(self, writer: PartWriter) -> None:
@@ -505,13 +505,13 @@ def _decide(
     condenser: Condenser,
     options: Condensing,
     columns: list[Column],
-) -> tuple[Classes, Condenser]:
+) -> tuple[ReleasedClasses, Condenser]:
     """Return the classes to release, and the condenser with the size of its groups."""
     import numpy as np
     import polars as pl
 
     from tulle._commands.condense import group_size
-    from tulle._large.plan import Classes
+    from tulle._large.plan import ReleasedClasses
     from tulle.condense._classes import labels_of
     from tulle.table._frames import enter_column
 
@@ -519,7 +519,7 @@ def _decide(
     if label is None:
         size = 2 if level is not None else group_size(options)
         total = np.array([int(units["rows"].sum())])
-        return Classes(None, pl.Series([]), total), condenser.set_params(k=size)
+        return ReleasedClasses(None, pl.Series([]), total), condenser.set_params(k=size)
     labels_of(*enter_column(units[label]))  # refuses missing ones
     asked = pl.lit(0) if level is None else pl.col(level.name)
     table = units.group_by(label).agg(pl.col("rows").sum(), asked.max().alias("level")).sort(label)
@@ -540,14 +540,14 @@ def _decide(
 
         person = column_of(columns, Role.PERSON)
         k = least if person is not None else approximate_gcd(counts.tolist(), least)
-    return Classes(label, kept[label], counts), condenser.set_params(k=k)
+    return ReleasedClasses(label, kept[label], counts), condenser.set_params(k=k)
 
 
-def _levels(outcome: Outcome) -> list[dict[str, Any]]:
+def _levels(outcome: CellRelease) -> list[dict[str, Any]]:
     return [dict(row._asdict()) for row in outcome.groups.level_summary]
 
 
-def _how(outcome: Outcome, sample: int) -> list[str]:
+def _how(outcome: CellRelease, sample: int) -> list[str]:
     """Return how the release was made, and what was left undone."""
     return [
         f"the table was condensed in {counted(len(outcome.cells), 'cell')}; scales, ranges and "
@@ -558,7 +558,7 @@ def _how(outcome: Outcome, sample: int) -> list[str]:
     ]
 
 
-def _summary(outcome: Outcome, parts: Parts, found: Audit) -> dict[str, Any]:
+def _summary(outcome: CellRelease, parts: WrittenParts, found: Audit) -> dict[str, Any]:
     import numpy as np
 
     groups = outcome.groups
@@ -583,8 +583,8 @@ def _summary(outcome: Outcome, parts: Parts, found: Audit) -> dict[str, Any]:
 
 def _manifest(
     table: LargeTable,
-    outcome: Outcome,
-    parts: Parts,
+    outcome: CellRelease,
+    parts: WrittenParts,
     source: dict[str, Any],
     made_by: Mapping[str, Any],
 ) -> Manifest:

@@ -11,7 +11,7 @@ from tulle.errors import PrivacyError
 from tulle.keys import SecretKey
 
 if TYPE_CHECKING:
-    from tulle.sketch._records import Records
+    from tulle.sketch._records import SparseRecords
 
 _RECORDS = 2_000  # that are tried: fewer candidates make attacks easier, never harder
 _MOST_SUPPRESSED = 0.5  # of the records: beyond, there is little left to mine
@@ -20,7 +20,7 @@ _IN_A_ROW = 3  # that pass: larger ones hide more, and leave less
 
 
 def find_deltas(
-    records: Records, target: float, rng: np.random.Generator, **parameters: Any
+    records: SparseRecords, target: float, rng: np.random.Generator, **parameters: Any
 ) -> tuple[list[float], list[dict[str, Any]]]:
     """Return the deltas with at most this risk, the smallest first, and all that were tried.
 
@@ -66,16 +66,16 @@ def _passes(row: dict[str, Any], target: float) -> bool:
     return row["suppressed"] <= _MOST_SUPPRESSED and row["risk"] <= target
 
 
-def _sample(records: Records, rng: np.random.Generator) -> Records:
-    from tulle.sketch._records import Records
+def _sample(records: SparseRecords, rng: np.random.Generator) -> SparseRecords:
+    from tulle.sketch._records import SparseRecords
 
     count = records.matrix.shape[0]
     rows = np.sort(rng.permutation(count)[:_RECORDS])
-    return Records(records.matrix[rows], records.terms)
+    return SparseRecords(records.matrix[rows], records.terms)
 
 
 def _try(
-    records: Records,
+    records: SparseRecords,
     delta: float,
     rng: np.random.Generator,
     tried: list[dict[str, Any]],
@@ -98,7 +98,7 @@ def _try(
         "risk": 0.0,
     }
     if len(released) > 1:
-        from tulle.sketch._records import Records as Some
+        from tulle.sketch._records import SparseRecords as Some
 
         seen, part = sketches[released], Some(records.matrix[released], records.terms)
         found = attacks_on(sketcher, part, seen, rng)[0]

@@ -227,7 +227,7 @@ def hide(
     with chosen.naming():
         options = chosen if share == "rules" else _settled(chosen, stream=stream)
         wishes = read_rules(rules)
-        run = _Run(source, job, wishes, options, seed)
+        run = _HideRun(source, job, wishes, options, seed)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=dict(chosen.policy.context)))
     job.save_report(made.audit)
@@ -297,7 +297,7 @@ def _cost(
     }
 
 
-class _Run(NamedTuple):
+class _HideRun(NamedTuple):
     """One run: what is read, what is asked, where it goes."""
 
     source: FilePath

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Chart, Fact, Gate, Guarantee, Promise, Section, Table
     from tulle.auditing.audit import Audit
     from tulle.releases import Manifest
-    from tulle.sketch._records import Records
+    from tulle.sketch._records import SparseRecords
     from tulle.sketch.sketcher import Sketcher
     from tulle.sketch.sketches import Sketches
 
@@ -64,24 +64,24 @@ class Sample:
     def __init__(self, rng: np.random.Generator, most: int = _RECORDS) -> None:
         self.rng, self.most = rng, most
         self._lengths: list[npt.NDArray[np.int64]] = []
-        self._parts: list[tuple[npt.NDArray[np.float64], Records, Sketches]] = []
+        self._parts: list[tuple[npt.NDArray[np.float64], SparseRecords, Sketches]] = []
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """Return how many components each record has, of all that were offered."""
         return np.concatenate(self._lengths)
 
-    def add(self, records: Records, sketches: Sketches) -> None:
+    def add(self, records: SparseRecords, sketches: Sketches) -> None:
         """Draw a number for each released record and keep the records with the smallest numbers."""
-        from tulle.sketch._records import Records
+        from tulle.sketch._records import SparseRecords
 
         self._lengths.append(sketches.lengths)
         seen = np.flatnonzero(~sketches.suppressed)
-        rows = Records(records.matrix[seen], records.terms)
+        rows = SparseRecords(records.matrix[seen], records.terms)
         self._parts.append((self.rng.random(len(seen)), rows, sketches[seen]))
         self._thin()
 
-    def taken(self) -> tuple[Records, Sketches]:
+    def taken(self) -> tuple[SparseRecords, Sketches]:
         """Return the records of the sample, in their order."""
         from tulle.sketch._records import joined
         from tulle.sketch.sketches import Sketches
@@ -91,7 +91,7 @@ class Sample:
         return whole, Sketches.stacked(sketches)
 
     def _thin(self) -> None:
-        from tulle.sketch._records import Records, joined
+        from tulle.sketch._records import SparseRecords, joined
 
         draws = np.concatenate([part[0] for part in self._parts])
         if len(draws) <= self.most:
@@ -100,7 +100,7 @@ class Sample:
         thinner = []
         for numbers, records, sketches in self._parts:
             stay = np.flatnonzero(numbers <= limit)
-            rows = Records(records.matrix[stay], records.terms)
+            rows = SparseRecords(records.matrix[stay], records.terms)
             thinner.append((numbers[stay], joined([rows]), sketches[stay]))
         self._parts = thinner
 
@@ -189,14 +189,14 @@ def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
 
 
 def attacks_on(
-    sketcher: Sketcher, records: Records, sketches: Sketches, rng: np.random.Generator
+    sketcher: Sketcher, records: SparseRecords, sketches: Sketches, rng: np.random.Generator
 ) -> tuple[dict[str, AttackFigures], AttackFigures]:
     """Return what intruders without the key get, and what one with the key gets."""
     signs = _signs(sketcher, records, sketches.shape[1])
     return _attacks(sketches, records.matrix, signs, rng)
 
 
-def _signs(sketcher: Sketcher, records: Records, components: int) -> Signs:
+def _signs(sketcher: Sketcher, records: SparseRecords, components: int) -> Signs:
     matrix = records.matrix
     frequencies = np.bincount(matrix.indices, minlength=matrix.shape[1])
     columns = np.sort(np.argsort(-frequencies, kind="stable")[:_COLUMNS])
@@ -357,7 +357,7 @@ def sketch(
     given_ = options.values().items()
     parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
     beside, hidden = _beside(source, output, options)
-    run = _Run(source, job, options, key, new_key, beside, seed)
+    run = _SketchRun(source, job, options, key, new_key, beside, seed)
     deltas, tried = _found_deltas(source, options, parameters, seed)
     for delta in deltas:
         try:
@@ -395,7 +395,7 @@ class _Written(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Run:
+class _SketchRun:
     """What stays the same for every delta that is written or refused."""
 
     source: FilePath
@@ -535,7 +535,7 @@ def _refuse_folder(source: FilePath) -> None:
         )
 
 
-def _batches(source: FilePath, options: Sketching) -> Iterable[Records]:
+def _batches(source: FilePath, options: Sketching) -> Iterable[SparseRecords]:
     from tulle.sketch._records import as_records, record_batches
 
     if options.model == "delta":
@@ -544,9 +544,11 @@ def _batches(source: FilePath, options: Sketching) -> Iterable[Records]:
     return [] if records is None else [records]
 
 
-def _sketched(sketcher: Sketcher, batches: Iterable[Records], sample: Sample) -> Iterator[Sketches]:
+def _sketched(
+    sketcher: Sketcher, batches: Iterable[SparseRecords], sample: Sample
+) -> Iterator[Sketches]:
     """Yield the sketches of each batch, and offer them with their records to the sample."""
-    from tulle.sketch._records import Records
+    from tulle.sketch._records import SparseRecords
 
     done = 0
     with bar("sketching", None) as advance:
@@ -554,7 +556,7 @@ def _sketched(sketcher: Sketcher, batches: Iterable[Records], sample: Sample) ->
             first = 0
             for part in sketcher.fit(records).transform_parts(records, _PART):
                 rows = records.matrix[first : first + len(part)]
-                sample.add(Records(rows, records.terms), part)
+                sample.add(SparseRecords(rows, records.terms), part)
                 first, done = first + len(part), done + len(part)
                 advance(len(part), note=f"{done:,} records")
                 yield part

@@ -13,7 +13,7 @@ import numpy as np
 
 from tulle._large.facts import Keys, mixed
 from tulle._large.layout import Records, record_keys
-from tulle._large.plan import Joined, Plan
+from tulle._large.plan import CellPlan, Joined
 from tulle._large.spill import Spill
 from tulle._types import Ints
 
@@ -22,7 +22,7 @@ _ROOM = 8  # times the highest level: the fewest people in a part
 _ROWS = 50_000  # read at a time
 
 
-def divided(plan: Plan, found: list[Joined], spill: Spill, most: int) -> list[Joined]:
+def divided(plan: CellPlan, found: list[Joined], spill: Spill, most: int) -> list[Joined]:
     """Return what is condensed together: about ``most`` records or fewer, if levels allow it."""
     cells = []
     for one in found:
@@ -34,7 +34,7 @@ def divided(plan: Plan, found: list[Joined], spill: Spill, most: int) -> list[Jo
     return cells
 
 
-def _dealt_out(plan: Plan, heap: Joined, parts: int, spill: Spill) -> list[Joined]:
+def _dealt_out(plan: CellPlan, heap: Joined, parts: int, spill: Spill) -> list[Joined]:
     """Write the records of a heap once more, each to its part."""
     persons = plan.person is not None
 

@@ -24,8 +24,8 @@ from tulle._large.facts import (
 )
 from tulle._large.heaps import divided
 from tulle._large.layout import Records
-from tulle._large.outcome import Outcome, verified
-from tulle._large.plan import CELL, Cell, Decide, Leaves, Plan, make_plan
+from tulle._large.outcome import CellRelease, verified
+from tulle._large.plan import CELL, Cell, CellPlan, Decide, Leaves, make_plan
 from tulle._large.spill import Spill
 from tulle._threads import in_order
 from tulle.io._formats import BATCH_ROWS
@@ -118,7 +118,7 @@ def condense_batches(
     records: int,
     budget: Budget,
     seed: tuple[int, ...],
-) -> Outcome:
+) -> CellRelease:
     """Condense a table that is read several times, and hand over the release cell by cell.
 
     Parameters
@@ -173,7 +173,9 @@ def _facts(
     return facts, *whole.rows()
 
 
-def _place(plan: Plan, batches: Batches, budget: Budget, files: ExitStack) -> tuple[Spill, Leaves]:
+def _place(
+    plan: CellPlan, batches: Batches, budget: Budget, files: ExitStack
+) -> tuple[Spill, Leaves]:
     """Sort the records of the table into leaves; whole people go to one leaf."""
     rows = budget.batch(plan.layout.dtype.itemsize)
     slices = (part for frame in batches() for part in frame.iter_slices(rows))
@@ -198,7 +200,7 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _by_person(plan: Plan, arriving: Iterator[Records], budget: Budget) -> Iterator[Records]:
+def _by_person(plan: CellPlan, arriving: Iterator[Records], budget: Budget) -> Iterator[Records]:
     """Yield the same records, those of one person together."""
     size = int(plan.classes.records.sum()) * plan.layout.dtype.itemsize
     buckets = int(np.clip(ceil(size / (budget.buffer // 4)), 1, 4096))
@@ -211,7 +213,7 @@ def _by_person(plan: Plan, arriving: Iterator[Records], budget: Budget) -> Itera
 
 
 def _condense(
-    plan: Plan, cells: list[Cell], spill: Spill, budget: Budget, put: Put
+    plan: CellPlan, cells: list[Cell], spill: Spill, budget: Budget, put: Put
 ) -> list[CellSummary]:
     """Condense every cell and hand it over."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tulle._large.cell import CellSummary
-from tulle._large.plan import Classes, Leaves, Plan
+from tulle._large.plan import CellPlan, Leaves, ReleasedClasses
 from tulle.condense._grouping import GroupFacts
 from tulle.condense._notes import fact_notes, table_notes
 from tulle.condense._shaped import fewest_of
@@ -15,11 +15,11 @@ from tulle.errors import DataError, PrivacyError
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellRelease:
     """What is known of a release of many cells, verified."""
 
     cells: list[CellSummary]
-    plan: Plan
+    plan: CellPlan
     records: int
     groups: GroupFacts
 
@@ -41,7 +41,7 @@ class Outcome:
         return fact_notes(self.groups, exact=exact) + table_notes(self.groups, encoder)
 
     @property
-    def classes(self) -> Classes:
+    def classes(self) -> ReleasedClasses:
         """Return the classes that were released."""
         return self.plan.classes
 
@@ -50,7 +50,7 @@ class Outcome:
         return self.plan.condenser.k
 
 
-def verified(cells: list[CellSummary], plan: Plan, leaves: Leaves, records: int) -> Outcome:
+def verified(cells: list[CellSummary], plan: CellPlan, leaves: Leaves, records: int) -> CellRelease:
     """Raise unless all cells together keep what was promised and hold every record once."""
     if [cell.cell for cell in cells] != list(range(len(cells))):
         raise PrivacyError("a cell is missing or came twice: nothing is released")
@@ -68,4 +68,4 @@ def verified(cells: list[CellSummary], plan: Plan, leaves: Leaves, records: int)
     if not facts.suppressed and (np.abs(sums - leaves.sums[0]) > 1e-9 * (1 + leaves.sums[1])).any():
         raise PrivacyError("the cells' sums are not those of the table: nothing is released")
     withheld = records - int(classes.records.sum())
-    return Outcome(cells, plan, records, replace(facts, suppressed=facts.suppressed + withheld))
+    return CellRelease(cells, plan, records, replace(facts, suppressed=facts.suppressed + withheld))

@@ -29,7 +29,7 @@ _MOST = 5_000_000  # records of a cell, which is condensed in memory
 
 
 @dataclass(frozen=True)
-class Classes:
+class ReleasedClasses:
     """The classes that are released, each condensed on its own; one without a name if none."""
 
     name: str | None
@@ -47,7 +47,7 @@ class Classes:
         return found.to_numpy()
 
 
-Decide = Callable[[pl.DataFrame], tuple[Classes, Condenser]]
+Decide = Callable[[pl.DataFrame], tuple[ReleasedClasses, Condenser]]
 
 
 @dataclass
@@ -95,11 +95,11 @@ class Joined(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class CellPlan:
     """How every record of a table is encoded, placed and condensed; it holds no row."""
 
     condenser: Condenser  # unfitted: how to group and draw
-    classes: Classes
+    classes: ReleasedClasses
     person: str | None
     level: str | None
     seed: tuple[int, ...]
@@ -220,7 +220,7 @@ def make_plan(
     decide: Decide,
     cell: Callable[[int], int],
     seed: tuple[int, ...],
-) -> Plan:
+) -> CellPlan:
     """Decide how to condense a table, from its facts and a sample of its rows.
 
     Parameters
@@ -257,7 +257,7 @@ def make_plan(
         grow_cuts(points[records["unit"] == unit], int(count), wanted, least)
         for unit, count in enumerate(classes.records.tolist())
     ]
-    return Plan(condenser, classes, person, level, seed, layout, cuts)
+    return CellPlan(condenser, classes, person, level, seed, layout, cuts)
 
 
 def _people_of(records: Records) -> tuple[Ints, Ints]:
@@ -285,7 +285,7 @@ def _highest(facts: TableFacts, level: str) -> int:
 def _records(
     frame: pl.DataFrame,
     layout: Layout,
-    classes: Classes,
+    classes: ReleasedClasses,
     k: int,
     level: str | None,
     people: Keys | None,

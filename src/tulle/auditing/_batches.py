@@ -18,7 +18,7 @@ import polars.selectors as cs
 from tulle._attacks.copies import EXACT_STORY
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
-from tulle._attacks.scans import ALIKE, Search, Spacing, inference, linkage, near_copies
+from tulle._attacks.scans import ALIKE, CopyScan, Spacing, inference, linkage, near_copies
 from tulle._large.facts import SAMPLE, KeyCount, Keys, person_keys, row_keys
 from tulle._large.machine import sample_rows
 from tulle._plurals import counted
@@ -233,10 +233,10 @@ class _Searches:
         all_columns = replace(people, people=None)
         outside = None if strangers is None else replace(strangers, people=None)
 
-        def searches(columns: Sequence[str] | None, count: int = 1) -> list[Search | None]:
+        def searches(columns: Sequence[str] | None, count: int = 1) -> list[CopyScan | None]:
             return [
-                Search(all_columns, columns, count),
-                None if outside is None else Search(outside, columns, count),
+                CopyScan(all_columns, columns, count),
+                None if outside is None else CopyScan(outside, columns, count),
             ]
 
         self.near = searches(None)
@@ -245,8 +245,8 @@ class _Searches:
             secret: searches(_beside(secret, self.register.known, people.columns), ALIKE)
             for secret in hidden
         }
-        self.by_chance = [Search(all_columns)]
-        self.by_chance += [Search(all_columns, one.known) for one in attackers]
+        self.by_chance = [CopyScan(all_columns)]
+        self.by_chance += [CopyScan(all_columns, one.known) for one in attackers]
 
     def add(self, batch: Records, rng: np.random.Generator) -> None:
         """Search a batch of the release."""
@@ -277,7 +277,7 @@ class _Searches:
         return found
 
 
-def _each(searches: Mapping[str, list[Search | None]]) -> Iterator[Search | None]:
+def _each(searches: Mapping[str, list[CopyScan | None]]) -> Iterator[CopyScan | None]:
     for pair in searches.values():
         yield from pair
 

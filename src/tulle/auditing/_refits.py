@@ -11,7 +11,7 @@ import polars as pl
 
 from tulle._attacks.records import chosen
 from tulle._attacks.result import AttackResult
-from tulle._attacks.worst_case import Release, outlier_and_ordinary, worst_case
+from tulle._attacks.worst_case import Releaser, outlier_and_ordinary, worst_case
 from tulle._progress import bar
 from tulle._random import spawn
 from tulle.auditing._tables import align, without_names
@@ -98,7 +98,7 @@ def _maker_of(method: Any) -> Maker:
     return lambda table, seed: enter(method(table, seed))[0]
 
 
-def _release(release: pl.DataFrame, whole: pl.DataFrame, policy: Any) -> Release:
+def _release(release: pl.DataFrame, whole: pl.DataFrame, policy: Any) -> Releaser:
     """Return a release in the codes and units of the records, whose last one is the target."""
     tables = align(whole, release, None, policy)
-    return Release(tables.release, tables.original.take(np.array([whole.height - 1])))
+    return Releaser(tables.release, tables.original.take(np.array([whole.height - 1])))

@@ -20,7 +20,7 @@ from tulle._files import atomic_write
 from tulle._json import plain
 from tulle._types import FilePath
 from tulle.errors import DataError
-from tulle.exploring._points import People, Point, Settings, Spec
+from tulle.exploring._points import People, Point, PointSettings, Spec
 
 FORMAT = 1  # of the files; files in another one are measured again
 _PRIVATE = 0o600  # a point tells about the original
@@ -37,7 +37,7 @@ def data_digest(people: People) -> str:
     return running.hexdigest()
 
 
-def point_name(spec: Spec, settings: Settings, data: str) -> str:
+def point_name(spec: Spec, settings: PointSettings, data: str) -> str:
     """Return the name of a point: what it is, and a digest of all that decides it."""
     decided = [asdict(spec), asdict(settings), data, FORMAT, __version__]
     text = json.dumps(plain(decided), sort_keys=True)

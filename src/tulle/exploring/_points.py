@@ -110,7 +110,7 @@ class People:
 
 
 @dataclass(frozen=True)
-class Settings:
+class PointSettings:
     """How points are measured: the same for all of a frontier."""
 
     seed: int
@@ -180,7 +180,7 @@ def planned(
                 yield Spec(round, method, by_class, k)
 
 
-def measured(name: str, spec: Spec, people: People, settings: Settings) -> Point:
+def measured(name: str, spec: Spec, people: People, settings: PointSettings) -> Point:
     """Make a release, attack it and use it."""
     start = time.process_time()
     made = Point(name, spec, people.members.height)
@@ -225,7 +225,7 @@ def measured(name: str, spec: Spec, people: People, settings: Settings) -> Point
     )
 
 
-def _limits(spec: Spec, settings: Settings) -> dict[str, float]:
+def _limits(spec: Spec, settings: PointSettings) -> dict[str, float]:
     """Return the gates of a point: none for references, and what a quick audit measures."""
     if not spec.is_release:
         return {}

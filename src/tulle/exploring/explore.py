@@ -27,7 +27,7 @@ from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.exploring._choice import Choice, Scale, choose, latest, scaled
 from tulle.exploring._folder import Folder, data_digest, point_name
 from tulle.exploring._page import page_of
-from tulle.exploring._points import People, Point, Settings, Spec, audit_of, measured, planned
+from tulle.exploring._points import People, Point, PointSettings, Spec, audit_of, measured, planned
 from tulle.exploring._utility import check_scoring
 from tulle.table._frames import enter
 from tulle.table.inference import infer_columns
@@ -261,7 +261,7 @@ def explore(
     seed = _seed(random_state, place)
     people = _people(table, control, holdout, target, columns, seed)
     limits = {name: float(limit) for name, limit in (gates or {}).items()}
-    settings = Settings(seed, task, scoring, attempts, limits)
+    settings = PointSettings(seed, task, scoring, attempts, limits)
     found: list[Point] = []
     try:
         _measure(found, people, settings, place, k, methods, rounds, progress)
@@ -281,7 +281,7 @@ def finish(found: Exploration, place: Folder) -> None:
 def _measure(
     found: list[Point],
     people: People,
-    settings: Settings,
+    settings: PointSettings,
     place: Folder,
     k: Sequence[int],
     methods: Sequence[str],
@@ -304,11 +304,11 @@ def _measure(
 
 def _work(
     people: People,
-    settings: Settings,
+    settings: PointSettings,
     k: Sequence[int],
     methods: Sequence[str],
     rounds: Sequence[str],
-) -> list[tuple[Spec, People, Settings, str]]:
+) -> list[tuple[Spec, People, PointSettings, str]]:
     """List what is to be measured: the point, on whom, how, and its name."""
     classes = people.has_classes
     curves = [(method, classes) for method in methods]

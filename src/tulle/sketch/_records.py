@@ -270,7 +270,7 @@ def _of_fair_size(rows: Any) -> Any:
 _BATCH_RECORDS, _BATCH_ENTRIES = 20_000, 2_000_000
 
 
-class Records(NamedTuple):
+class SparseRecords(NamedTuple):
     """Sparse rows (float, sorted columns, no stored zeros) and the terms of the columns.
 
     Columns without terms are known by ``numbers``; None means 0, 1, 2, ...
@@ -281,7 +281,7 @@ class Records(NamedTuple):
     numbers: npt.NDArray[np.int64] | None = None
 
 
-def as_records(X: Any, text: str = "text") -> Records | None:
+def as_records(X: Any, text: str = "text") -> SparseRecords | None:
     """Convert anything but a matrix to records; None if ``X`` looks like a matrix.
 
     Taken are: the path of a file (``.dat`` baskets; ``.txt``, ``.jsonl`` or a table of documents),
@@ -289,7 +289,7 @@ def as_records(X: Any, text: str = "text") -> Records | None:
     bags of terms (lists or sets of words, or sets of item numbers), and a list of mappings
     term -> weight. A missing text is an empty one.
     """
-    if isinstance(X, Records):
+    if isinstance(X, SparseRecords):
         return X
     if isinstance(X, str | os.PathLike):
         return _from_file(X, text)
@@ -312,7 +312,7 @@ def record_batches(
     text: str = "text",
     records: int = _BATCH_RECORDS,
     entries: int = _BATCH_ENTRIES,
-) -> Iterator[Records]:
+) -> Iterator[SparseRecords]:
     """Yield the records of a file in batches, in bounded memory; each has its own columns.
 
     A batch ends after so many records or entries. Baskets whose items are words are one batch.
@@ -324,19 +324,19 @@ def record_batches(
     return _with_terms(batches)
 
 
-def numbered(matrix: Any) -> Records:
+def numbered(matrix: Any) -> SparseRecords:
     """Return the records of a canonical matrix; of a very wide one only the columns that occur."""
     from scipy.sparse import csr_array
 
     if matrix.shape[1] <= 8 * matrix.nnz + 1_000_000:
-        return Records(matrix)
+        return SparseRecords(matrix)
     numbers, columns = np.unique(matrix.indices, return_inverse=True)
     parts = (matrix.data, columns.astype(np.int32), matrix.indptr)
     narrow = csr_array(parts, shape=(matrix.shape[0], len(numbers)))
-    return Records(narrow, numbers=numbers.astype(np.int64))
+    return SparseRecords(narrow, numbers=numbers.astype(np.int64))
 
 
-def joined(parts: Sequence[Records]) -> Records:
+def joined(parts: Sequence[SparseRecords]) -> SparseRecords:
     """Stack records with terms; columns that no record uses are left out."""
     from scipy.sparse import csr_array
 
@@ -352,10 +352,10 @@ def joined(parts: Sequence[Records]) -> Records:
     ends = np.cumsum(np.concatenate([[0], *(np.diff(part.matrix.indptr) for part in parts)]))
     shape = (len(ends) - 1, len(column_of))
     matrix = csr_array((data, np.concatenate(columns), _narrow(ends)), shape=shape)
-    return Records(canonical(matrix), list(column_of))
+    return SparseRecords(canonical(matrix), list(column_of))
 
 
-def _from_file(path: FilePath, text: str) -> Records:
+def _from_file(path: FilePath, text: str) -> SparseRecords:
     if not os.path.isfile(path):
         # a text is not quoted: it may be one that was meant to be sketched
         text_given = "X is a string but not the name of an existing file: give texts as a list"
@@ -380,7 +380,7 @@ def _counts(path: FilePath, text: str) -> Iterator[Counter[str]]:
     return (Counter(tokens(document)) for document in documents(path, text))
 
 
-def _basket_batches(path: FilePath, records: int) -> Iterator[Records]:
+def _basket_batches(path: FilePath, records: int) -> Iterator[SparseRecords]:
     blocks = fimi_blocks(path, records)
     try:
         first = next(blocks)
@@ -392,7 +392,7 @@ def _basket_batches(path: FilePath, records: int) -> Iterator[Records]:
     yield from map(_from_baskets, blocks)
 
 
-def _with_terms(batches: Iterable[Records]) -> Iterator[Records]:
+def _with_terms(batches: Iterable[SparseRecords]) -> Iterator[SparseRecords]:
     """Yield the same batches, or raise if none of them holds a term."""
     empty = True
     for batch in batches:
@@ -402,7 +402,7 @@ def _with_terms(batches: Iterable[Records]) -> Iterator[Records]:
         raise DataError("no record contains a term: the vocabulary is empty")
 
 
-def _from_baskets(baskets: Transactions) -> Records:
+def _from_baskets(baskets: Transactions) -> SparseRecords:
     from scipy.sparse import csr_array
 
     if baskets.unknown is not None:
@@ -414,7 +414,7 @@ def _from_baskets(baskets: Transactions) -> Records:
     ones = np.ones(len(baskets.items), np.float32)
     shape = (len(baskets), len(baskets.names))
     matrix = csr_array((ones, baskets.items, _narrow(baskets.indptr)), shape=shape)
-    return Records(canonical(matrix), terms)
+    return SparseRecords(canonical(matrix), terms)
 
 
 def _kind(rows: list[Any]) -> str | None:
@@ -449,14 +449,14 @@ def _bag(row: Any, kind: str) -> Mapping[str, float]:
     return row if kind == "weights" else Counter(str(term) for term in row)
 
 
-def _whole(bags: Iterable[Mapping[str, float]], dtype: Any) -> Records:
+def _whole(bags: Iterable[Mapping[str, float]], dtype: Any) -> SparseRecords:
     (records,) = _with_terms(_batches(bags, math.inf, math.inf, dtype))
     return records
 
 
 def _batches(
     bags: Iterable[Mapping[str, float]], records: float, entries: float, dtype: Any = np.float32
-) -> Iterator[Records]:
+) -> Iterator[SparseRecords]:
     rest = iter(bags)
     while (batch := _batch(rest, records, entries, dtype)) is not None:
         yield batch
@@ -464,7 +464,7 @@ def _batches(
 
 def _batch(
     bags: Iterator[Mapping[str, float]], records: float, entries: float, dtype: Any
-) -> Records | None:
+) -> SparseRecords | None:
     """Return the next bags as records; None if there are none left."""
     from scipy.sparse import csr_array
 
@@ -483,7 +483,7 @@ def _batch(
         return None
     parts = (np.array(weights, dtype), np.array(columns, np.int32), _narrow(np.array(ends)))
     shape = (len(ends) - 1, len(column_of))
-    return Records(canonical(csr_array(parts, shape=shape)), list(column_of))
+    return SparseRecords(canonical(csr_array(parts, shape=shape)), list(column_of))
 
 
 def _narrow(ends: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

@@ -15,7 +15,7 @@ from tulle._choices import CRITERIA, GRAPHS, MODELS
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
 from tulle.sketch._neighbours import Graph, nearest, row_squares, variance_and_bound
-from tulle.sketch._records import Records, as_records, canonical, numbered, validated
+from tulle.sketch._records import SparseRecords, as_records, canonical, numbered, validated
 from tulle.sketch._signs import Points, coefficients, number_points, sign_table, term_points
 from tulle.sketch.sketches import Sketches
 
@@ -497,7 +497,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
             )
         return filled
 
-    def _records(self, X: Any, *, reset: bool) -> Records:
+    def _records(self, X: Any, *, reset: bool) -> SparseRecords:
         records = as_records(X, self.text)
         if records is not None and records.terms is not None:
             if reset:
@@ -510,7 +510,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
         X = X if records is None else records.matrix
         return numbered(canonical(validated(self, X, reset=reset)))
 
-    def _points(self, records: Records) -> Points:
+    def _points(self, records: SparseRecords) -> Points:
         if records.terms is not None:
             return term_points(self.key_, records.terms)
         if records.numbers is not None:

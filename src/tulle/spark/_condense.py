@@ -15,9 +15,9 @@ from tulle._commands._columns import plan_columns, with_roles
 from tulle._commands._decision import check_accepted
 from tulle._commands._large import (
     LargeTable,
-    Parts,
     PartWriter,
     Suspects,
+    WrittenParts,
     look_for_repeated,
     plan_table,
     refuse_in_parts,
@@ -42,8 +42,8 @@ from tulle._large.facts import (
     row_keys,
 )
 from tulle._large.layout import Records
-from tulle._large.outcome import Outcome, verified
-from tulle._large.plan import CELL, Cell, Plan, make_plan
+from tulle._large.outcome import CellRelease, verified
+from tulle._large.plan import CELL, Cell, CellPlan, make_plan
 from tulle._threads import stay_on_thread
 from tulle._types import FilePath, Ints
 from tulle.errors import DataError, ParameterError
@@ -173,7 +173,7 @@ def condense_table(
     table = plan_table(sample, records, known, options)
     suspects = {} if columns is not None else suspects_of(known, policy, records)
 
-    def run(folder: Path, parts: Parts) -> Outcome:
+    def run(folder: Path, parts: WrittenParts) -> CellRelease:
         with order_free(df.sparkSession):
             return _condensed(df, table, suspects, seed, folder, parts)
 
@@ -221,8 +221,13 @@ def _sampled(df: DataFrame, seed: Seed) -> tuple[pl.DataFrame, int]:
 
 
 def _condensed(
-    df: DataFrame, table: LargeTable, suspects: Suspects, seed: Seed, folder: Path, parts: Parts
-) -> Outcome:
+    df: DataFrame,
+    table: LargeTable,
+    suspects: Suspects,
+    seed: Seed,
+    folder: Path,
+    parts: WrittenParts,
+) -> CellRelease:
     """Condense the cells of a table on the workers, who write the parts into the folder."""
     from pyspark import StorageLevel
 
@@ -280,7 +285,7 @@ def _person_of(schema: Schema) -> str | None:
     return next(iter(schema.named(Role.PERSON)), None)
 
 
-def _placed(rows: DataFrame, plan: Plan) -> DataFrame:
+def _placed(rows: DataFrame, plan: CellPlan) -> DataFrame:
     """Return the records as blocks by leaf, with counts; whole people go to one leaf."""
     dtype = plan.layout.dtype
 
@@ -312,7 +317,7 @@ def _placed(rows: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _written(
-    placed: DataFrame, plan: Plan, cells: list[Cell], folder: Path, writer: PartWriter
+    placed: DataFrame, plan: CellPlan, cells: list[Cell], folder: Path, writer: PartWriter
 ) -> DataFrame:
     """Return the summaries of the cells, each of which is condensed and written by a worker."""
     from pyspark.sql import functions as F

@@ -15,7 +15,7 @@ from tulle._jit import inlined, int64, part
 from tulle._types import Floats, Ints
 
 
-class Cells(NamedTuple):
+class GridCells(NamedTuple):
     """Groups with their records, and room for more; coordinate j of member i of group g is
     ``data[d * start[g] + j * room[g] + i]``, its row ``rows[start[g] + i]``."""
 
@@ -33,7 +33,7 @@ class Cells(NamedTuple):
 
 @inlined
 def measure_from(
-    cells: Cells, g: int, point: Floats, at_point: int, step: int, out: Floats
+    cells: GridCells, g: int, point: Floats, at_point: int, step: int, out: Floats
 ) -> None:
     """Compute squared distances of the members of a group to a point given by separate coordinates.
 
@@ -61,20 +61,20 @@ def measure_from(
 
 
 @inlined
-def measure(cells: Cells, g: int, centre: int, out: Floats) -> None:
+def measure(cells: GridCells, g: int, centre: int, out: Floats) -> None:
     """Compute squared distances of the members of a group to the centroid of a group."""
     measure_from(cells, g, cells.centres[centre], int64(0), int64(1), out)
 
 
 @inlined
-def measure_member(cells: Cells, a: int, x: int, b: int, out: Floats) -> None:
+def measure_member(cells: GridCells, a: int, x: int, b: int, out: Floats) -> None:
     """Compute squared distances of member x of group a to the members of group b."""
     at_x = cells.centres.shape[1] * cells.start[a] + x
     measure_from(cells, b, cells.data, at_x, cells.room[a], out)
 
 
 @part
-def update(cells: Cells, g: int) -> None:
+def update(cells: GridCells, g: int) -> None:
     """Recompute what follows from the members of a group."""
     highest = 0
     for i in range(cells.start[g], cells.start[g] + cells.size[g]):
@@ -85,7 +85,7 @@ def update(cells: Cells, g: int) -> None:
 
 
 @part
-def recentre(cells: Cells, g: int) -> float:
+def recentre(cells: GridCells, g: int) -> float:
     """Recompute the centroid from the members; return by how much the squared error falls."""
     d, size = cells.centres.shape[1], cells.size[g]
     shift = 0.0
@@ -101,7 +101,7 @@ def recentre(cells: Cells, g: int) -> float:
 
 
 @inlined
-def may_leave(cells: Cells, g: int, member: int) -> bool:
+def may_leave(cells: GridCells, g: int, member: int) -> bool:
     """Return whether a group stays valid without one of its members."""
     left = cells.size[g] - 1
     if cells.need[g] <= left:
@@ -113,7 +113,7 @@ def may_leave(cells: Cells, g: int, member: int) -> bool:
 
 
 @part
-def change_places(cells: Cells, a: int, x: int, b: int, y: int) -> None:
+def change_places(cells: GridCells, a: int, x: int, b: int, y: int) -> None:
     """Exchange two records, without updating what follows from them."""
     d = cells.centres.shape[1]
     at_x, at_y = d * cells.start[a] + x, d * cells.start[b] + y
@@ -127,7 +127,7 @@ def change_places(cells: Cells, a: int, x: int, b: int, y: int) -> None:
 
 
 @part
-def swap(cells: Cells, a: int, x: int, b: int, y: int) -> None:
+def swap(cells: GridCells, a: int, x: int, b: int, y: int) -> None:
     """Swap member x of group a and member y of group b."""
     d = cells.centres.shape[1]
     at_x, at_y = d * cells.start[a] + x, d * cells.start[b] + y
@@ -143,7 +143,7 @@ def swap(cells: Cells, a: int, x: int, b: int, y: int) -> None:
 
 
 @part
-def move(cells: Cells, a: int, x: int, b: int) -> None:
+def move(cells: GridCells, a: int, x: int, b: int) -> None:
     """Move member x of group a to group b; the last member of a takes its place."""
     d = cells.centres.shape[1]
     last, end = cells.size[a] - 1, cells.size[b]

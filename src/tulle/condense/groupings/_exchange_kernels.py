@@ -16,7 +16,7 @@ import numpy as np
 from tulle._jit import int64, kernel, part
 from tulle._types import Floats, Ints
 from tulle.condense.groupings._cell_kernels import (
-    Cells,
+    GridCells,
     change_places,
     may_leave,
     measure,
@@ -31,7 +31,7 @@ VERY_MANY = 256  # and of those in which one more swap gains next to nothing
 
 
 @part
-def best_swap(cells: Cells, a: int, b: int, best: float) -> tuple[float, int, int]:
+def best_swap(cells: GridCells, a: int, b: int, best: float) -> tuple[float, int, int]:
     """Find the best swap above a gain; expects the distances to the other centroid in the scratch.
 
     Along the line through both centroids the gain is known from the distances, and across it
@@ -69,7 +69,7 @@ def best_swap(cells: Cells, a: int, b: int, best: float) -> tuple[float, int, in
 
 
 @part
-def best_move(cells: Cells, a: int, b: int, other: Floats, best: float) -> tuple[float, int]:
+def best_move(cells: GridCells, a: int, b: int, other: Floats, best: float) -> tuple[float, int]:
     """Find the best move from a to b above a gain."""
     n_a, n_b = cells.size[a], cells.size[b]
     found = -1
@@ -85,7 +85,7 @@ def best_move(cells: Cells, a: int, b: int, other: Floats, best: float) -> tuple
 
 
 @part
-def lean(cells: Cells, a: int, b: int, out: Floats) -> None:
+def lean(cells: GridCells, a: int, b: int, out: Floats) -> None:
     """Compute by how much each member of a is nearer to the centroid of b; -inf where it may not
     go.
     """
@@ -96,7 +96,7 @@ def lean(cells: Cells, a: int, b: int, out: Floats) -> None:
 
 
 @part
-def trade(cells: Cells, a: int, b: int, least: float) -> float:
+def trade(cells: GridCells, a: int, b: int, least: float) -> float:
     """Swap the members that lean most to the other group, many at once; return the gain.
 
     In large groups one member hardly moves the centroid, and looking for swaps one by one takes
@@ -128,7 +128,7 @@ def trade(cells: Cells, a: int, b: int, least: float) -> float:
 
 
 @part
-def exchange(cells: Cells, a: int, b: int, least: float) -> float:
+def exchange(cells: GridCells, a: int, b: int, least: float) -> float:
     """Apply the best swap or move between two groups while one gains; return the gain."""
     total = 0.0
     if min(cells.size[a], cells.size[b]) >= MANY:
@@ -153,7 +153,9 @@ def exchange(cells: Cells, a: int, b: int, least: float) -> float:
 
 
 @kernel
-def sweep(cells: Cells, near: Ints, width: int, changed: Ints, turn: int, least: float) -> float:
+def sweep(
+    cells: GridCells, near: Ints, width: int, changed: Ints, turn: int, least: float
+) -> float:
     """Exchange members with the ``width`` nearest groups, if one changed since the last sweep."""
     total = 0.0
     for a in range(len(near)):

@@ -19,7 +19,7 @@ from tulle.condense.groupings._refinement import refine_small
 from tulle.condense.groupings._repair import set_aside, squared_error
 
 if TYPE_CHECKING:
-    from tulle.condense.groupings._cell_kernels import Cells
+    from tulle.condense.groupings._cell_kernels import GridCells
 
 
 SMALL = 3_000  # records up to which NumPy alone is used
@@ -256,7 +256,7 @@ def nearest(
     return near, far
 
 
-def _reach_out(cells: Cells, near: Ints) -> None:
+def _reach_out(cells: GridCells, near: Ints) -> None:
     """Give the worst groups lists of the groups nearest to their members."""
     from tulle.condense.groupings._restructure_kernels import reach_out
 
@@ -306,11 +306,11 @@ def refine_large(
 # A grouping laid out for the kernels, and back.
 
 
-def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
+def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> GridCells:
     """Lay out groups with their records together, room to double, and some empty groups to split
     into.
     """
-    from tulle.condense.groupings._cell_kernels import Cells
+    from tulle.condense.groupings._cell_kernels import GridCells
 
     d = matrix.shape[1]
     taken = np.bincount(groups).astype(np.int64)
@@ -342,10 +342,10 @@ def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> Cells:
     own = np.zeros(len(rows))
     own[start[group] + member] = away
     scratch = np.empty((3, int(room.max())))
-    return Cells(data, rows, demands, start, room, size, need, centres, own, scratch)
+    return GridCells(data, rows, demands, start, room, size, need, centres, own, scratch)
 
 
-def read_out(cells: Cells, n: int) -> Ints:
+def read_out(cells: GridCells, n: int) -> Ints:
     """Return the group of each record, numbered without gaps."""
     groups = np.empty(n, dtype=np.int64)
     alive = np.flatnonzero(cells.size)

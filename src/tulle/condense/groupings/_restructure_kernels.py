@@ -6,11 +6,11 @@ import numpy as np
 
 from tulle._jit import inlined, int64, kernel, part
 from tulle._types import Floats, Ints
-from tulle.condense.groupings._cell_kernels import Cells, measure_member, move
+from tulle.condense.groupings._cell_kernels import GridCells, measure_member, move
 
 
 @inlined
-def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float:
+def place_cost(cells: GridCells, a: int, x: int, centre: Floats, size: int) -> float:
     """Compute what member x of group a adds to the error of a group with that centroid and size."""
     at = len(centre) * cells.start[a] + x
     cost = 0.0
@@ -22,7 +22,7 @@ def place_cost(cells: Cells, a: int, x: int, centre: Floats, size: int) -> float
 
 
 @kernel
-def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
+def reach_out(cells: GridCells, groups: Ints, near: Ints) -> None:
     """List the groups nearest to the members, not to the centre, of some groups.
 
     A group that bridges two clusters has its centre between them, where nobody is.
@@ -48,7 +48,9 @@ def reach_out(cells: Cells, groups: Ints, near: Ints) -> None:
 
 
 @part
-def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, least: float) -> float:
+def dissolve(
+    cells: GridCells, a: int, near: Ints, sizes: Ints, centres: Floats, least: float
+) -> float:
     """Send every member to the best group nearby, if the error falls; return the gain.
 
     ``sizes`` and ``centres`` are room for the groups near as they would become.
@@ -84,7 +86,7 @@ def dissolve(cells: Cells, a: int, near: Ints, sizes: Ints, centres: Floats, lea
 
 
 @part
-def split(cells: Cells, a: int, b: int) -> float:
+def split(cells: GridCells, a: int, b: int) -> float:
     """Split a group into two valid ones, the second in the free place b; return the gain.
 
     The member farthest from the centroid takes its nearest until they are a valid group.
@@ -121,7 +123,7 @@ def split(cells: Cells, a: int, b: int) -> float:
 
 
 def restructure(
-    cells: Cells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int
+    cells: GridCells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int
 ) -> float:
     """Dissolve groups that gain nothing by standing alone, and split those that can be split.
 
@@ -134,7 +136,7 @@ def restructure(
 
 @kernel
 def _restructure(
-    cells: Cells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int,
+    cells: GridCells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int,
     sizes: Ints, centres: Floats,
 ) -> float:  # fmt: skip
     total = 0.0

@@ -96,7 +96,7 @@ def encode(
     rng = as_generator(seed)  # one for all batches: they must not draw alike
     codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=rng)
     counts = {"records": 0}
-    people = _People(held)
+    people = _SitePeople(held)
 
     def batches() -> Iterator[pl.DataFrame]:
         for batch in read_batches(source):
@@ -130,7 +130,7 @@ def encode(
     return Done(summary, {"attacks": _rows(attacks)}, notes, made.verdict)
 
 
-class _People:
+class _SitePeople:
     """The pseudonyms of a table that is read in batches: nobody may occur in two of them."""
 
     def __init__(self, held: Sequence[Coded]) -> None:
@@ -284,7 +284,7 @@ def _report(
             "metrics": same,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [columns],
-            "limits": [WARNING, *LIMITS, *([WHO] if _People(held).column else [])],
+            "limits": [WARNING, *LIMITS, *([WHO] if _SitePeople(held).column else [])],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
             "verdict": {"privacy": pseudonymised(_details(attacks)), **_use(attacks, same)},

@@ -13,7 +13,7 @@ import numpy as np
 
 from tulle._large.facts import Keys, mixed
 from tulle._large.layout import Records, record_keys
-from tulle._large.plan import CellPlan, Joined
+from tulle._large.plan import CellPlan, JoinedLeaves
 from tulle._large.spill import Spill
 from tulle._types import Ints
 
@@ -22,7 +22,9 @@ _ROOM = 8  # times the highest level: the fewest people in a part
 _ROWS = 50_000  # read at a time
 
 
-def divided(plan: CellPlan, found: list[Joined], spill: Spill, most: int) -> list[Joined]:
+def divided(
+    plan: CellPlan, found: list[JoinedLeaves], spill: Spill, most: int
+) -> list[JoinedLeaves]:
     """Return what is condensed together: about ``most`` records or fewer, if levels allow it."""
     cells = []
     for one in found:
@@ -34,7 +36,7 @@ def divided(plan: CellPlan, found: list[Joined], spill: Spill, most: int) -> lis
     return cells
 
 
-def _dealt_out(plan: CellPlan, heap: Joined, parts: int, spill: Spill) -> list[Joined]:
+def _dealt_out(plan: CellPlan, heap: JoinedLeaves, parts: int, spill: Spill) -> list[JoinedLeaves]:
     """Write the records of a heap once more, each to its part."""
     persons = plan.person is not None
 
@@ -56,7 +58,7 @@ def _dealt_out(plan: CellPlan, heap: Joined, parts: int, spill: Spill) -> list[J
     spill.flush()
     people = heap.people // parts
     return [
-        Joined(heap.unit, leaves[part : part + 1], size, people, heap.level)
+        JoinedLeaves(heap.unit, leaves[part : part + 1], size, people, heap.level)
         for part, size in enumerate(sizes.tolist())
     ]
 

@@ -84,7 +84,7 @@ class Cell:
     share: float  # of all records
 
 
-class Joined(NamedTuple):
+class JoinedLeaves(NamedTuple):
     """Leaves of one class that are condensed together."""
 
     unit: int
@@ -158,7 +158,7 @@ class CellPlan:
             leaves[rows] = first + tree.locate(points[rows])
         return leaves
 
-    def joined(self, counted: Leaves) -> list[Joined]:
+    def joined(self, counted: Leaves) -> list[JoinedLeaves]:
         """Join leaves until they can hold their own levels, class by class."""
         found = []
         for unit, (tree, first) in enumerate(zip(self.cuts, self.first_leaves)):
@@ -168,10 +168,10 @@ class CellPlan:
                 leaves = first + np.flatnonzero(owner == cell)
                 records, people = counted.records[leaves].sum(), counted.people[leaves].sum()
                 level = counted.levels[leaves].max()
-                found.append(Joined(unit, leaves, int(records), int(people), int(level)))
+                found.append(JoinedLeaves(unit, leaves, int(records), int(people), int(level)))
         return [one for one in found if one.records]
 
-    def cells(self, found: list[Joined]) -> list[Cell]:
+    def cells(self, found: list[JoinedLeaves]) -> list[Cell]:
         """Return the cells, with how many records are drawn for each."""
         sizes = np.array([one.records for one in found])
         if sizes.max(initial=0) > _MOST:

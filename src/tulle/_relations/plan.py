@@ -438,15 +438,9 @@ class Planner:
         """Return the combinations that at least ``k`` people hold, of ``->`` the commonest."""
         people = np.arange(self.frame.height) if self.people is None else self.people
         keys = keys_of(part, self.values)
-<<<<<<< HEAD
         held = keys.with_columns(pl.Series("\0people", people)).filter(self.counted)
         groups = held.drop_nulls().group_by(keys.columns)
         common = groups.agg(pl.col("\0people").n_unique()).filter(pl.col("\0people") >= self.k)
-=======
-        named = keys.with_columns(pl.Series("\0people", people)).filter(self.counted)
-        held = named.drop_nulls().group_by(keys.columns)
-        common = held.agg(pl.col("\0people").n_unique()).filter(pl.col("\0people") >= self.k)
->>>>>>> attack
         common = usual_targets(common, "\0people") if part.op == "->" else common
         return common.select(keys.columns)
 

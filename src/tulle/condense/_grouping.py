@@ -98,6 +98,52 @@ class GroupFacts:
         return bool((self.people >= self.levels).all())
 
 
+class GroupAttributes:
+    """The attributes of a fitted condenser that are facts of its groups."""
+
+    groups_: GroupFacts
+
+    @property
+    def counts_(self) -> Ints:
+        return self.groups_.counts
+
+    @property
+    def people_(self) -> Ints:
+        return self.groups_.people
+
+    @property
+    def levels_(self) -> Ints:
+        return self.groups_.levels
+
+    @property
+    def information_loss_(self) -> float:
+        return self.groups_.loss
+
+    @property
+    def diversity_loss_(self) -> float:
+        return self.groups_.diversity_loss
+
+    @property
+    def level_summary_(self) -> list[LevelSummary]:
+        return self.groups_.level_summary
+
+    @property
+    def n_suppressed_(self) -> int:
+        return self.groups_.suppressed
+
+    @property
+    def n_verbatim_(self) -> int:
+        return self.groups_.verbatim
+
+    @property
+    def n_degenerate_(self) -> int:
+        return self.groups_.degenerate
+
+    @property
+    def n_singular_(self) -> int:
+        return self.groups_.singular
+
+
 def check_facts(facts: GroupFacts) -> None:
     """Refuse groups that break the invariant: once more, before anything leaves."""
     small = int((facts.people < facts.levels).sum())

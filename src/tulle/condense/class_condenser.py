@@ -22,8 +22,8 @@ from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
 from tulle.condense._diversity import Sensitive, locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._grouping import GroupFacts, Watcher, check_facts
-from tulle.condense._levels import LevelSummary, check_levels, feasible, locate_levels
+from tulle.condense._grouping import GroupAttributes, GroupFacts, Watcher, check_facts
+from tulle.condense._levels import check_levels, feasible, locate_levels
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._papers import Papers
 from tulle.condense._people import locate_people
@@ -52,7 +52,7 @@ from tulle.table.schema import Schema
 _DEFAULT_MIN_GROUP = 10
 
 
-class ClassCondenser(BaseEstimator):
+class ClassCondenser(GroupAttributes, BaseEstimator):
     """Condense each class of a labelled table on its own, with exact labels, for training.
 
     Parameters
@@ -296,18 +296,6 @@ class ClassCondenser(BaseEstimator):
         return self.fit(X, y, levels).sample()
 
     @property
-    def counts_(self) -> Ints:
-        return self.groups_.counts
-
-    @property
-    def people_(self) -> Ints:
-        return self.groups_.people
-
-    @property
-    def levels_(self) -> Ints:
-        return self.groups_.levels
-
-    @property
     def means_(self) -> Floats:
         return np.concatenate([part.means_[:, : self._width] for part in self._parts])
 
@@ -329,34 +317,6 @@ class ClassCondenser(BaseEstimator):
     @property
     def merged_(self) -> list[str]:
         return self._encoder.merged()
-
-    @property
-    def information_loss_(self) -> float:
-        return self.groups_.loss
-
-    @property
-    def diversity_loss_(self) -> float:
-        return self.groups_.diversity_loss
-
-    @property
-    def level_summary_(self) -> list[LevelSummary]:
-        return self.groups_.level_summary
-
-    @property
-    def n_verbatim_(self) -> int:
-        return self.groups_.verbatim
-
-    @property
-    def n_degenerate_(self) -> int:
-        return self.groups_.degenerate
-
-    @property
-    def n_singular_(self) -> int:
-        return self.groups_.singular
-
-    @property
-    def n_suppressed_(self) -> int:
-        return self.groups_.suppressed
 
     @property
     def rests_on_(self) -> dict[str, int]:

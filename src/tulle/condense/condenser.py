@@ -19,9 +19,8 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
-from tulle.condense._grouping import Grouper, GroupFacts, Watcher, check_facts
+from tulle.condense._grouping import GroupAttributes, Grouper, GroupFacts, Watcher, check_facts
 from tulle.condense._levels import (
-    LevelSummary,
     check_levels,
     common_level,
     feasible,
@@ -38,7 +37,7 @@ from tulle.table._rare import Crowd
 from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
 
-class Condenser(BaseEstimator):
+class Condenser(GroupAttributes, BaseEstimator):
     """Condense a table into statistics of at least ``k`` people and draw a look-alike from them.
 
     Columns are cut into cells that at least ``k`` people hold, forests with leaves of at least
@@ -283,46 +282,6 @@ class Condenser(BaseEstimator):
         merged = merge(self, other)
         warn_weaker(merged._weaker())
         return merged
-
-    @property
-    def counts_(self) -> Ints:
-        return self.groups_.counts
-
-    @property
-    def people_(self) -> Ints:
-        return self.groups_.people
-
-    @property
-    def levels_(self) -> Ints:
-        return self.groups_.levels
-
-    @property
-    def information_loss_(self) -> float:
-        return self.groups_.loss
-
-    @property
-    def diversity_loss_(self) -> float:
-        return self.groups_.diversity_loss
-
-    @property
-    def level_summary_(self) -> list[LevelSummary]:
-        return self.groups_.level_summary
-
-    @property
-    def n_suppressed_(self) -> int:
-        return self.groups_.suppressed
-
-    @property
-    def n_verbatim_(self) -> int:
-        return self.groups_.verbatim
-
-    @property
-    def n_degenerate_(self) -> int:
-        return self.groups_.degenerate
-
-    @property
-    def n_singular_(self) -> int:
-        return self.groups_.singular
 
     @property
     def moments_(self) -> GroupMoments:

@@ -138,7 +138,7 @@ def test_arrays_are_rounded_as_frames_are() -> None:
 
 
 def test_worst_case_membership_of_the_default_is_far_from_certain() -> None:
-    few = {"fits": 12}
+    few = {"fits": 24}
     rng = np.random.default_rng
     papers = worst_cases(PEOPLE, Condenser(k=10, synthesis="uniform"), None, rng(0), **few)
     default = worst_cases(PEOPLE, Condenser(k=10), None, rng(0), **few)

@@ -57,7 +57,7 @@ def test_a_search_in_batches_finds_the_nearest_of_all(
     count: int, columns: list[str] | None
 ) -> None:
     targets, table = some_records(20, 1), some_records(300, 2)
-    search = scans.Search(targets, columns, count)
+    search = scans.CopyScan(targets, columns, count)
     for start in range(0, 300, 70):
         search.add(table.take(np.arange(start, min(start + 70, 300))))
     known = columns or targets.columns

@@ -115,7 +115,7 @@ def test_tiny_groups_are_never_called_good(tmp_path: Path) -> None:
     people(400, 0).write_csv(tmp_path / "people.csv")
     made = run("condense", tmp_path / "people.csv", "-o", tmp_path / "r.csv", "-k", 3, "--seed", 1,
                "--holdout", "25%", "--json", "--accept-risk", REASON)  # fmt: skip
-    assert json.loads(made.stdout)["verdict"]["privacy"]["level"] in ("bad", "caution")
+    assert json.loads(made.stdout)["verdict"]["privacy"]["level"] != "good"
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "\n", "x" * 1001])

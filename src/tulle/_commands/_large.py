@@ -390,7 +390,7 @@ def _measured(
         untried=_UNTRIED,
         context=context,
         accepted_risk=accepted,
-        smallest_group=int(outcome.groups.people.min()),
+        smallest_group=min(outcome.rests_on.values()),
         command=command,
     )
 

@@ -347,11 +347,16 @@ def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
 
 
 def _made(release: FilePath) -> Changes:
-    """Return what the manifest says of the groups, and of a risk that was accepted."""
+    """Return how many people the release rests on by its manifest, and of a risk accepted."""
+    from tulle._commands._large import RESTS_ON
+
     if not has_manifest(release):
         return {}
     made = read_manifest(release)
     smallest = made.counts.get("fewest people in a group")
+    pieces = made.guarantee.get(RESTS_ON)
+    if isinstance(pieces, Mapping) and pieces:
+        smallest = min(pieces.values())
     return {
         "smallest_group": smallest if isinstance(smallest, int) else None,
         "accepted_risk": made.accepted_risk,

@@ -404,7 +404,7 @@ def _audited(
             "rows": _promises(condenser, asked=asked),
         },
         metrics={"information_loss": float(condenser.information_loss_)},
-        smallest_group=int(condenser.people_.min()),
+        smallest_group=min(condenser.rests_on_.values()),  # of people, behind anything shown
         sections=[
             # of levels, one person may have set the smallest or largest group
             {**group_section(condenser.counts_, condenser.levels_), "owner_only": asked},

@@ -185,7 +185,8 @@ class Numbers:
             slope, start = _straight(other[both], value[both])
             if (abs(slope) >= 1 or self.units[place] != self.units[target]) != steep:
                 continue
-            formed = slope * other + start
+            with np.errstate(over="ignore", invalid="ignore"):
+                formed = slope * other + start
             slack = closeness(self.units[target], np.abs(value))
             if (np.abs(formed - value) > 2 * slack)[both].sum() <= _MISSES:
                 line = _shortest(self.sample[:, place], self.sample[:, target], self.units[target])

@@ -296,7 +296,7 @@ def _groups_of(condenser: Condenser | ClassCondenser, people: People) -> Changes
     levelled = any(column.role is Role.LEVEL for column in people.columns)
     text = condenser._weakest.sentence(sizes=not levelled)
     return {
-        "smallest_group": int(condenser.people_.min()),
+        "smallest_group": min(condenser.rests_on_.values()),
         "sections": [group_section(condenser.counts_, condenser.levels_, text)],
         "limits": condenser._weakest.limits(),
     }

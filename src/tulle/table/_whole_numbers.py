@@ -85,7 +85,7 @@ def nature_of(whole: WholeNumbers) -> tuple[Nature, str]:
     >>> rng = np.random.default_rng(0)
     >>> cases = rng.permutation(np.arange(2_500_000, 2_502_000))[:1900]
     >>> weights = np.rint(rng.normal(3400, 500, 1900)).astype(int)
-    >>> str(nature_of(Whole.of(cases))[0]), str(nature_of(Whole.of(weights))[0])
+    >>> str(nature_of(WholeNumbers.of(cases))[0]), str(nature_of(WholeNumbers.of(weights))[0])
     ('given', 'measured')
     """
     if whole.rows < _ENOUGH or not len(whole.different):

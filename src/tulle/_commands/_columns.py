@@ -129,7 +129,7 @@ def told_counts(groups: GroupFacts, k: int | None) -> dict[str, Any]:
     """Return what a manifest counts in a condensed table: nothing that rests on a few people.
 
     Without ``k``, levels ask for the groups. Each is one person's own, who may be alone with the
-    lowest or the highest: no size is told then.
+    lowest or the highest: sizes are left out then.
     """
     counts: dict[str, Any] = {"groups": len(groups.counts)}
     if k is not None:

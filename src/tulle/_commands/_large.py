@@ -385,7 +385,7 @@ def _measured(
     every = max(1, math.ceil(release.height * outcome.plan.dimensions / _MEASURED))
     release, sample = release.gather_every(every), table.sample.gather_every(every)
     tables = align_made(sample, release, None, table.columns)
-    k = max(int(outcome.groups.levels.min()), 2)
+    k = max(min(outcome.rests_on.values()), 2)
     return unaudited(tables, k=k, title="Condensed table").extended(
         untried=_UNTRIED,
         context=context,

@@ -393,7 +393,7 @@ def _audited(
     from tulle.auditing.audit import audited, unaudited
 
     asked = column_of(columns, Role.LEVEL) is not None
-    k = max(int(condenser.levels_.min()), 2)
+    k = max(min(condenser.rests_on_.values()), 2)  # not a level, which is one person's own
     if options.audit:
         found = audited(tables, options.seed, k=k, title="Condensed table", quick=not whole)
     else:
@@ -404,7 +404,7 @@ def _audited(
             "rows": _promises(condenser, asked=asked),
         },
         metrics={"information_loss": float(condenser.information_loss_)},
-        smallest_group=min(condenser.rests_on_.values()),  # of people, behind anything shown
+        smallest_group=min(condenser.rests_on_.values()),
         sections=[
             # of levels, one person may have set the smallest or largest group
             {**group_section(condenser.counts_, condenser.levels_), "owner_only": asked},

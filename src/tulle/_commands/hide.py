@@ -591,7 +591,7 @@ def _public(page: Audit, reason: str = _BELOW, after: str = _ONE_FOR_ONE) -> dic
     Telling a reader that one works would tell them where to look.
     """
     told = public_verdict(page)
-    if page.verdict["privacy"]["level"] == "bad":  # a risk that somebody accepted is no secret
+    if page.verdict["privacy"]["level"] == "bad":  # the accepted risk is in the manifest
         return told
     return {**told, "privacy": {"level": "good", "reason": reason, "next": after}}
 

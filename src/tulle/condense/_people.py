@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from tulle._people import distinct_people
 from tulle._types import Flags, Ints
 from tulle.errors import DataError, PrivacyError
 from tulle.table._person import person_names
@@ -33,10 +34,7 @@ def person_column(schema: Schema) -> str | None:
 
 def count_people(groups: Ints, people: Ints | None) -> Ints:
     """Return how many different people each group holds; without a person, its rows."""
-    if people is None:
-        return np.bincount(groups)
-    width = int(people.max(initial=0)) + 1
-    return np.bincount(np.unique(groups * width + people) // width)
+    return distinct_people(groups, people, int(groups.max(initial=-1)) + 1)
 
 
 def too_few_people(groups: Ints, demands: Ints, people: Ints) -> Flags:

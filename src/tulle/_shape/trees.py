@@ -24,7 +24,8 @@ MOST_CELLS = 256  # of a column that trees split on
 FEW = 50_000  # rows for which NumPy is fast enough not to wait for a compiler
 TREES = 10  # of a column; their lots average out, and no person shapes all of them
 _GROWN_ON = 2 / 3  # of the people, each tree on others
-_EVIDENCE = 4.0  # times what a split of noise explains
+_EVIDENCE = 2.0, 8.0  # times what a split of noise explains: at least, and at most
+_LEAVES = 150  # that a tree could have, for each of these times: more of them try more splits
 _SLACK = 1e-9
 _UNSURE = 3  # times k people: so many or fewer hold a category that is rare
 _ROUNDS = 8  # of capping what one person counts
@@ -129,13 +130,14 @@ def fit_forest(
         Rows that a tree is grown on, at most.
     """
     features = np.ascontiguousarray(features)
+    evidence = float(np.clip(owners.weights.sum() / (2 * k * _LEAVES), *_EVIDENCE))
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
     share = 1.0 if exact else _GROWN_ON
     times = _times(cells, target, owners, k, rng)
 
     def fitted(own: np.random.Generator) -> Tree:
         split, left, goes_left = _grow(
-            features, sizes, ordered, target, cells, owners, least, most, share, own
+            features, sizes, ordered, target, cells, owners, least, most, share, evidence, own
         )
         leaf = _leaves(features, split, goes_left, left)
         split, leaf = _hold_enough(split, left, leaf, owners, least)
@@ -159,6 +161,7 @@ def _grow(
     least: int,
     most: int | None,
     grown_on: float,
+    evidence: float,
     rng: np.random.Generator,
 ) -> tuple[Ints, Ints, NDArray[np.uint8]]:
     """Return the splits of one tree, their left children and which cells go left, in bits."""
@@ -180,7 +183,7 @@ def _grow(
         target.order()[cells[some]],
         people,
         float(least * share),
-        _EVIDENCE,
+        evidence,
     )
     return split, left, np.packbits(goes_left, axis=1)
 

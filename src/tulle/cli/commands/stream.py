@@ -25,7 +25,8 @@ from tulle.cli import _output as output
 @click.option(
     "--state",
     metavar="FILE",
-    help="State of the stream, for its owner only (required). If it exists, the stream resumes from it.",
+    help="State of the stream, for its owner only (required). If it exists, the stream resumes "
+    "from it.",
 )
 @click.option(
     "--status",

@@ -15,7 +15,7 @@ SMALL_CLASSES = ("error", "suppress", "pool")
 ENGINES = ("machine", "spark")
 GROUP_RULES = ("nearest", "bayes", "normal")  # of classification by groups
 TASKS = ("predict", "clusters")  # that releases are explored for
-STRATEGIES = ("rule", "grid", "gcd")  # of the search for a group size
+STRATEGIES = ("rule", "grid", "both", "gcd")  # of the search for a group size
 BASELINES = ("generalize", "randomize")  # older techniques that make releases
 
 # streams

@@ -75,7 +75,7 @@ def test_measures_are_those_of_the_definition(method: str) -> None:
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in ("algo1a", "best")])
 def test_disclosure_without_thresholds(method: str) -> None:
-    one = RuleHider(["0 -> 1"], method=method, disclosure=0.25, random_state=0)
+    one = RuleHider(["0 -> 1"], method=method, disclosure=0.25, interval="lower", random_state=0)
     one.fit_transform(BASKETS)
     line = one.report_[0]
     assert line["count_after"] <= line["count_before"] // 4
@@ -174,13 +174,14 @@ def test_series_of_lists_come_back_as_they_came() -> None:
 
 def test_blocking_in_every_container() -> None:
     data = [["a", "b"], ["a", "b", "c"], ["a", "c"], ["c"], ["b"], ["a", "b"]]
-    one = RuleHider(["a -> b"], method="blocking", min_support=2, random_state=0)
+    lower = {"method": "blocking", "interval": "lower", "min_support": 2, "random_state": 0}
+    one = RuleHider(["a -> b"], **lower)
     lists = one.fit_transform(data)
     marked = {item for basket in lists for item in basket if item.endswith("?")}
     assert marked in ({"a?"}, {"b?"})
     frame = pl.DataFrame({n: [int(n in basket) for basket in data] for n in "abc"})
     assert one.fit_transform(frame).null_count().sum_horizontal().item() == 4
-    numbered = RuleHider(["0 -> 1"], method="blocking", min_support=2, random_state=0)
+    numbered = RuleHider(["0 -> 1"], **lower)
     assert np.isnan(numbered.fit_transform(frame.to_numpy())).sum() == 4
     assert np.isnan(numbered.fit_transform(sparse.csr_array(frame.to_numpy())).data).sum() == 4
     assert one.fit_transform(frame.to_pandas()).isna().to_numpy().sum() == 4

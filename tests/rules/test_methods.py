@@ -173,7 +173,7 @@ def test_decoys_are_where_a_mark_would_say_most() -> None:
     """Marks in baskets that hold the rest of the rule are half true, as far as there are any."""
     baskets = [{0, 1, 2}] * 6 + [{0, 1}] * 5 + [{3}] * 20
     sensitive = SensitiveRules.find(coded(baskets), [Rule([0, 1], [2])], Thresholds("test", 3, 0.4))
-    edits = blocking(sensitive, np.random.default_rng(2))
+    edits = blocking(sensitive, np.random.default_rng(2), interval="lower")
     assert edits.blocked is not None
     assert set(edits.open_rows.tolist()) <= {*range(6, 11)}
     assert len(edits.open_rows) == np.count_nonzero(edits.blocked) == 2

@@ -7,7 +7,7 @@ from tulle.tuning.search import Limits, SizePoint, choose
 
 
 def point(k: int, utility: float, risk: float = 0.0) -> SizePoint:
-    return SizePoint(k, utility, 0.01, utility / 0.9, k / 100, risk, 0.1)
+    return SizePoint(k, utility, 0.01, utility / 0.9, k / 100, k / 100, risk, 0.1)
 
 
 CURVE = [point(10, 0.90, 0.2), point(20, 0.89, 0.1), point(40, 0.87, 0.04), point(80, 0.60)]
@@ -41,7 +41,7 @@ def test_a_single_size_says_so() -> None:
 
 
 def test_what_could_not_be_measured_is_inside_no_limit() -> None:
-    unknown = SizePoint(10, 0.5, 0.0, float("nan"), 0.3, 0.0, 1.0)
+    unknown = SizePoint(10, 0.5, 0.0, float("nan"), 0.3, 0.3, 0.0, 1.0)
     with pytest.raises(PrivacyError, match="1"):
         choose([unknown], None, 0.05, Limits(min_accuracy_ratio=0.9))
     assert "the original's is 0" in choose([unknown], None, 0.05, Limits())[1]

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.rules.test_best import shop
 from tulle._commands.hide import hide
+from tulle._commands.mine import mine
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, TulleError
 from tulle.releases import verify_release
@@ -365,3 +366,68 @@ def test_the_report_has_a_name_of_its_own(
     with pytest.raises(ParameterError, match="report"):
         hide(source, tmp_path / "s.dat", rules=secret, report=tmp_path / report, **LIMITS)
     assert not list(tmp_path.glob("s.dat*"))
+
+
+def test_a_blocked_release_can_be_mined(source: Path, secret: Path, tmp_path: Path) -> None:
+    released = tmp_path / "blocked.dat"
+    hide(source, released, rules=secret, method="blocking", **LIMITS)
+    read = read_fimi(released)
+    assert read.unknown is not None
+    assert len(read.unknown.items) > 0
+    mined = mine(released, min_support="3%", min_confidence="50%")
+    assert mined.summary["blocked_cells"] == len(read.unknown.items)
+    found = {(row["antecedent"], row["consequent"]) for row in mined.top}
+    assert not found & {("0, 1", "2"), ("3", "4")}
+
+
+def test_the_middle_of_blocked_intervals_is_below_unless_the_lower_end_is_asked_for(
+    source: Path, secret: Path, tmp_path: Path
+) -> None:
+    cells = {}
+    for interval in (None, "middle", "lower"):
+        made = hide(
+            source, tmp_path / f"{interval}.dat",
+            rules=secret, method="blocking", interval=interval, **LIMITS,
+        )  # fmt: skip
+        cells[interval] = made.summary["dif"]
+    assert cells[None] == cells["middle"] != cells["lower"]
+
+
+@pytest.mark.parametrize("scenario", ["S1", "S2", "S3", "S4"])
+def test_rules_are_chosen_by_a_scenario(source: Path, tmp_path: Path, scenario: str) -> None:
+    made = hide(source, tmp_path / "r.dat", choose=f"{scenario}:2", **LIMITS)
+    assert made.summary["rules_hidden"] == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({}, "--rules"),
+        ({"choose": "S2", "rules": "secret.txt"}, "--rules"),
+        ({"choose": "S9"}, "--choose must be one of S1, S2, S3, S4"),
+        ({"choose": "S2", "min_confidence": None}, "--min-confidence is needed"),
+        ({"choose": "S2", "interval": "lower"}, "--interval is for --method blocking"),
+        ({"choose": "S2", "lookahead": "printed"}, "--lookahead is for --method swa"),
+    ],
+)
+def test_a_choice_that_cannot_be_made_is_refused(
+    source: Path, secret: Path, tmp_path: Path, asked: dict[str, Any], words: str
+) -> None:
+    if "rules" in asked:
+        asked = asked | {"rules": secret}
+    with pytest.raises(ParameterError) as error:
+        hide(source, tmp_path / "r.dat", **LIMITS | asked)
+    assert words in str(error.value)
+
+
+def test_look_ahead_as_printed(source: Path, secret: Path, tmp_path: Path) -> None:
+    found = {}
+    for lookahead in ("always", "printed"):
+        output = tmp_path / f"{lookahead}.dat"
+        run = invoke(
+            source, "--rules", secret, "--method", "swa", "--lookahead", lookahead,
+            "--disclosure", "20%", "-o", output, "--seed", "0", "--accept-risk", "a trial",
+        )  # fmt: skip
+        assert run.exit_code == 0, run.output
+        found[lookahead] = len(read_fimi(output).items)
+    assert found["printed"] <= found["always"]

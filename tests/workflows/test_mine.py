@@ -141,3 +141,14 @@ def test_the_size_of_a_file_decides(tmp_path: Path) -> None:
     with open(source, "r+b") as file:
         file.truncate(10**8)
     assert command._is_large(source, options)
+
+
+def test_the_minimum_support_may_be_that_of_the_antecedent(source: Path) -> None:
+    found = mine(source, min_support="10%", min_confidence="50%", support_of="antecedent")
+    expected = association_rules(
+        shop(0), min_support=0.1, min_confidence=0.5, support_of="antecedent"
+    )
+    plain = association_rules(shop(0), min_support=0.1, min_confidence=0.5)
+    assert found.summary["rules"] == expected.height > plain.height
+    with pytest.raises(ParameterError, match="--support-of"):
+        mine(source, min_support="10%", itemsets="all", support_of="antecedent")

@@ -88,14 +88,22 @@ def test_other_columns_of_a_wide_table(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(tulle, [*map(str, asked), "-o", "x.csv", "--keep", "dya"])
     assert isinstance(wrong.exception, ParameterError)
     assert "'day'" in str(wrong.exception)
-    blocked = [*map(str, asked), "-o", str(tmp_path / "b.csv"), "--method", "blocking"]
+    blocked = [
+        *map(str, asked),
+        "-o",
+        str(tmp_path / "b.csv"),
+        "--method",
+        "blocking",
+        "--interval",
+        "lower",
+    ]
     assert CliRunner().invoke(tulle, [*blocked, "--keep", "day"]).exit_code == 0
 
 
 def test_kept_columns_of_a_long_table_need_rows_that_stay(till: Path, tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text('bread, milk => "wine, red"\n')
     asked = ["hide", till, *COLUMNS, *LIMITS, "--rules", tmp_path / "s.txt", "--keep", "price"]
-    asked += ["--method", "blocking", "-o", tmp_path / "b.csv"]
+    asked += ["--method", "blocking", "--interval", "lower", "-o", tmp_path / "b.csv"]
     refused = CliRunner().invoke(tulle, [*map(str, asked)])
     assert isinstance(refused.exception, DataError)
     assert not (tmp_path / "b.csv").exists()

@@ -16,6 +16,7 @@ from tulle._commands.condense import condense
 from tulle._commands.stream import stream
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PolicyError
+from tulle.releases import read_manifest
 
 ROLES = {"age": "integer", "income": "decimal", "city": "category", "level": "integer"}
 HUGE = 10**30
@@ -226,3 +227,23 @@ def test_a_k_that_levels_replace_is_not_claimed(tmp_path: Path) -> None:
     assert by_levels.keys() | {"k", "seed"} == Streaming().values().keys()
     shown = CliRunner().invoke(tulle, ["stream", "--help"]).output
     assert "--k is not used" in " ".join(shown.replace("│", " ").split())
+
+
+def test_the_papers_groups_and_draws_can_be_asked_for(tmp_path: Path) -> None:
+    source = tmp_path / "s.csv"
+    source.write_text("x,y\n" + "".join(f"{n % 17},{n % 5}.5\n" for n in range(120)))
+    asked = [
+        "stream",
+        source,
+        "--state",
+        tmp_path / "s.state",
+        "-o",
+        tmp_path / "out",
+        "--init",
+        60,
+    ]
+    paper = ["--grouping", "levels", "--synthesis", "uniform", "--seed", 1, "--json"]
+    found = CliRunner().invoke(tulle, [*map(str, [*asked, *paper])])
+    assert found.exit_code == 0, found.output
+    header = read_manifest(next((tmp_path / "out").glob("*.parquet"))).parameters
+    assert (header["grouping"], header["synthesis"]) == ("levels", "uniform")

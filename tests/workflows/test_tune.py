@@ -10,11 +10,12 @@ from click.testing import CliRunner, Result
 from sklearn.datasets import load_iris
 
 from tulle.cli import tulle
-from tulle.errors import TulleError
+from tulle.errors import DataError, ParameterError, TulleError
 from tulle.io.read import read_table
 from tulle.io.write import write_table
 from tulle.releases import read_manifest
 from tulle.table._frames import to_polars
+from tulle.tuning import GroupSizeSearch
 
 
 @pytest.fixture
@@ -136,3 +137,39 @@ def test_numbers_are_refused_by_the_names_of_their_options(
     result = run(source, "--target", "target", *options)
     assert isinstance(result.exception, TulleError)
     assert words in str(result.exception)
+
+
+def test_the_rule_and_brute_force_are_shown_side_by_side(source: Path) -> None:
+    paper = ["--synthesis", "uniform", "--grouping", "modified", "--scoring", "accuracy"]
+    asked = ["--target", "target", "--strategy", "both", "--repeats", 1, "--min-group", 10]
+    found = json.loads(run(source, *asked, *paper, "--seed", 0, "--json").stdout)
+    rule, brute = found["strategies"]
+    assert (rule["strategy"], brute["strategy"]) == ("rule", "brute force")
+    assert brute["sizes_tried"] == len(range(10, 45 + 1, 10))
+    assert {rule["k"], brute["k"]} <= {row["k"] for row in found["sizes"]}
+    assert rule["sizes_tried"] + brute["sizes_tried"] >= found["sizes_tried"]
+    assert all(row["interval"] >= row["privacy"] for row in found["sizes"])
+
+
+def test_a_section_condense_is_obeyed(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def watched(self: GroupSizeSearch, X: object, y: object) -> None:
+        asked.append(self.estimator.condenser)
+        raise DataError("enough seen")
+
+    monkeypatch.setattr(GroupSizeSearch, "fit", watched)
+    policy = tmp_path / "p.toml"
+    policy.write_text('[condense]\ngrouping = "original"\nsynthesis = "normal"\n')
+    run(source, "--target", "target", "--policy", policy)
+    run(source, "--target", "target", "--policy", policy, "--synthesis", "mean")
+    found = [(one.grouping, one.synthesis) for one in asked]
+    assert found == [("original", "normal"), ("original", "mean")]
+
+
+def test_only_a_target_of_numbers_has_a_weight(source: Path) -> None:
+    error = run(source, "--target", "target", "--target-weight", 3).exception
+    assert isinstance(error, ParameterError)
+    assert "--target-weight is for a target of numbers" in str(error)

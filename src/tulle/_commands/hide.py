@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
-from tulle._choices import SHARED, VICTIMS
+from tulle._choices import LOOKAHEADS, SHARED, VICTIMS
 from tulle._commands._decision import Job, decided, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
@@ -168,6 +168,9 @@ class Hiding(Options):
     disclosure: float | str | None = None
     window: int | None = None
     victim: str | None = None  # of swa: transaction
+    lookahead: str | None = None  # of swa: always
+    interval: str | None = None  # of blocking: middle
+    support_of: str = "rule"  # what the minimum support is of when rules are chosen
     additions: bool = False
     basket: str | None = None
     item: str | None = None
@@ -180,7 +183,7 @@ _ONE_FOR_ONE = (
 )
 _BELOW = "Every rule that was to be hidden is below its thresholds, counted in the release."
 _MEASURES = ("support", "confidence")
-_OF_SWA = ("window", "victim")
+_OF_METHOD = {"swa": ("window", "victim", "lookahead"), "blocking": ("interval",)}
 _PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
 
 
@@ -197,7 +200,8 @@ def hide(
     source: FilePath,
     output: FilePath,
     *,
-    rules: FilePath,
+    rules: FilePath | None = None,
+    choose: str | None = None,
     share: str = "baskets",
     stream: bool = False,
     policy: FilePath | None = None,
@@ -211,6 +215,8 @@ def hide(
 ) -> Hidden:
     """Hide the rules of a rules file in baskets and write the release.
 
+    ``choose`` takes rules to hide by a scenario of paper 002 instead: ``S2``, or ``S2:20`` for
+    another number than 20.
     Options left at None follow the policy, else the defaults. With ``share="rules"`` the rules
     that may be known leave instead of the baskets. With ``stream`` the file goes
     through SWA window by window in bounded memory. A rule that is above its own limit is an error;
@@ -226,7 +232,7 @@ def hide(
         raise ParameterError("--stream is for --share baskets: rules are mined in memory")
     with chosen.naming():
         options = chosen if share == "rules" else _settled(chosen, stream=stream)
-        wishes = read_rules(rules)
+        wishes = _wishes(source, rules, choose, options, seed)
         run = _HideRun(source, job, wishes, options, seed)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=dict(chosen.policy.context)))
@@ -237,7 +243,8 @@ def hide(
 def preview(
     source: FilePath,
     *,
-    rules: FilePath,
+    rules: FilePath | None = None,
+    choose: str | None = None,
     policy: FilePath | None = None,
     seed: int | None = None,
     **given: Any,
@@ -250,7 +257,7 @@ def preview(
     chosen = resolve("hide", Hiding(), policy, given)
     with chosen.naming():
         options = _settled(chosen, stream=False)
-        wishes = read_rules(rules)
+        wishes = _wishes(source, rules, choose, options, seed)
         from tulle._commands._baskets import open_file
         from tulle._progress import bar
 
@@ -275,7 +282,7 @@ def _cost(
     """Hide some rules and return what it took."""
     from tulle.rules.hider import RuleHider
 
-    own = {name: getattr(options, name) for name in _OF_SWA if options.method == "swa"}
+    own = _own(options)
     hider = RuleHider(
         rules,
         **{name: getattr(options, name) for name in _PARAMETERS},
@@ -314,7 +321,7 @@ class _HideRun(NamedTuple):
         from tulle.rules.hider import RuleHider
 
         options, wishes = self.options, self.wishes
-        own = {name: getattr(options, name) for name in _OF_SWA if options.method == "swa"}
+        own = _own(options)
         opened = open_file(self.source, options.basket, options.item, tuple(options.keep))
         as_table = is_table_name(self.job.output) and opened.restore is not None
         rng = as_generator(self.seed)
@@ -372,10 +379,11 @@ class _HideRun(NamedTuple):
         thresholds = Thresholds("hide", **asked, margins=margins)
         window = check_int("hide", "window", options.window, 1)
         victim = check_choice("hide", "victim", options.victim, VICTIMS)
+        check_choice("hide", "lookahead", options.lookahead, LOOKAHEADS)
         entry = source_entry(self.source, 0)  # before it can change
         stream = HidingStream(
             lambda size: list_blocks(self.source, size), self.wishes.rules, thresholds,
-            window=window, victim=victim, random_state=rng,
+            window=window, victim=victim, lookahead=str(options.lookahead), random_state=rng,
         )  # fmt: skip
         with self.job.releasing() as draft:
             put_blocks(stream.released(), draft.file, self.source, self.job.output)
@@ -473,14 +481,58 @@ def _settled(options: Hiding, *, stream: bool) -> Hiding:
             "such as 0.1%, or a --method other than best with --disclosure",
             subject=options.word("min_support"),
         )
+    defaults: dict[str, Any] = {}
     if method == "swa":
-        window = WINDOW if options.window is None and stream else options.window
-        victim = "transaction" if options.victim is None else options.victim
-        return replace(options, method=method, window=window, victim=victim)
-    for name in _OF_SWA:
-        if getattr(options, name) is not None:
-            raise ParameterError("is for --method swa and --stream", subject=options.word(name))
-    return replace(options, method=method)
+        window = WINDOW if stream else None
+        defaults = {"window": window, "victim": "transaction", "lookahead": "always"}
+    elif method == "blocking":
+        defaults = {"interval": "middle"}
+    for owner, names in _OF_METHOD.items():
+        for name in names if owner != method else ():
+            if getattr(options, name) is not None:
+                more = " and --stream" if owner == "swa" else ""
+                raise ParameterError(f"is for --method {owner}{more}", subject=options.word(name))
+    asked = {name: getattr(options, name) for name in defaults}
+    chosen = {name: defaults[name] if value is None else value for name, value in asked.items()}
+    return replace(options, method=method, **chosen)
+
+
+def _wishes(
+    source: FilePath, rules: FilePath | None, choose: str | None, options: Hiding, seed: int | None
+) -> RuleFile:
+    """Return the rules to hide: those of a file, or some that a scenario takes."""
+    if (rules is None) == (choose is None):
+        raise ParameterError("give --rules FILE, or --choose a scenario, and not both")
+    if rules is not None:
+        return read_rules(rules)
+    from tulle._commands._baskets import open_file
+    from tulle.rules.scenarios import SCENARIOS, choose_rules
+
+    scenario, _, number = str(choose).partition(":")
+    if scenario not in SCENARIOS or not (number.isdecimal() or not number):
+        raise ParameterError(
+            f"must be one of {', '.join(SCENARIOS)}, with the number of rules after a colon if it "
+            "is not 20: S2:5",
+            subject="--choose",
+        )
+    for name in ("min_support", "min_confidence"):
+        if getattr(options, name) is None:
+            raise ParameterError("is needed to choose rules", subject=options.word(name))
+    chosen = choose_rules(
+        open_file(source, options.basket, options.item).baskets,
+        int(number or 20),
+        min_support=options.min_support,
+        min_confidence=options.min_confidence,
+        scenario=scenario,
+        support_of=options.support_of,
+        random_state=seed,
+    )
+    return RuleFile(chosen, [])
+
+
+def _own(options: Hiding) -> dict[str, Any]:
+    """Return the options that only the chosen method has."""
+    return {name: getattr(options, name) for name in _OF_METHOD.get(str(options.method), ())}
 
 
 def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options: Hiding) -> None:

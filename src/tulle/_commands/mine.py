@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_int
-from tulle._choices import ITEMSETS
+from tulle._choices import ITEMSETS, SUPPORTS_OF
 from tulle._commands._large import half_of_memory, parse_size
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
@@ -40,6 +40,7 @@ class Mining(Options):
     min_confidence: Any = None  # asked for unless there are itemsets
     itemsets: str | None = None
     max_consequent: int | None = None
+    support_of: str = "rule"  # what the minimum support is of
     basket: str | None = None
     item: str | None = None
     memory: str | None = None  # beyond which baskets are read in blocks; half of the machine's
@@ -55,7 +56,9 @@ def mine(
     options = resolve("mine", Mining(), None, given)
     if options.itemsets is None and options.min_confidence is None:
         raise ParameterError("rules need --min-confidence; for itemsets, pass --itemsets all")
-    for name in ("min_confidence", "max_consequent"):
+    with options.naming():
+        check_choice("mine", "support_of", options.support_of, SUPPORTS_OF)
+    for name in ("min_confidence", "max_consequent", "support_of"):
         if options.itemsets is not None and name in options.words:
             raise ParameterError("is for rules, not for --itemsets", subject=options.word(name))
     if output is not None and format_of(output) is Format.SQL:
@@ -66,6 +69,11 @@ def mine(
 
     with options.naming(kind="--itemsets"):
         blockwise = _is_large(source, options)
+        if blockwise and options.support_of == "antecedent":
+            raise ParameterError(
+                "--support-of antecedent needs all baskets in memory, and this file is larger: "
+                "raise --memory, or mine with --support-of rule"
+            )
         mined = _mined_in_blocks(source, options) if blockwise else _mined_whole(source, options)
     found = _framed(mined, options)
     if output is not None:
@@ -73,6 +81,7 @@ def mine(
     summary = {
         "baskets": mined.baskets,
         "items": len(mined.names),
+        **({"blocked_cells": mined.blocked} if mined.blocked else {}),
         "rules" if options.itemsets is None else f"itemsets_{options.itemsets}": found.height,
     }
     return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
@@ -92,11 +101,17 @@ def _is_large(source: FilePath, options: Mining) -> bool:
 def _mined_whole(source: FilePath, options: Mining) -> MinedItemsets:
     from tulle._commands._baskets import open_file
     from tulle.rules._blocks import MinedItemsets
+    from tulle.rules.mine import fewest_of_rule
     from tulle.rules.mine import mine as mine_baskets
 
     baskets = open_file(source, options.basket, options.item).baskets
     minimum = support_count("mine", options.min_support, len(baskets))
-    return MinedItemsets(mine_baskets(baskets, minimum), baskets.names, len(baskets))
+    if options.support_of == "antecedent":
+        confidence = confidence_share("mine", options.min_confidence)
+        minimum = fewest_of_rule(minimum, confidence, "antecedent")
+    found = mine_baskets(baskets, minimum)
+    blocked = 0 if baskets.unknown is None else len(baskets.unknown.items)
+    return MinedItemsets(found, baskets.names, len(baskets), blocked)
 
 
 def _mined_in_blocks(source: FilePath, options: Mining) -> MinedItemsets:
@@ -109,9 +124,14 @@ def _mined_in_blocks(source: FilePath, options: Mining) -> MinedItemsets:
 
 def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:
     """Return itemsets, or rules with the strongest first."""
-    from tulle.rules.mine import implications, itemsets_frame, rules_frame
+    from tulle.rules.mine import (
+        implications,
+        itemsets_frame,
+        rules_frame,
+        with_frequent_antecedents,
+    )
 
-    sets, names, baskets = mined
+    sets, names, baskets, _ = mined
     with options.naming(kind="--itemsets"):
         if options.itemsets is not None:
             kind = check_choice("mine", "kind", options.itemsets, ITEMSETS)
@@ -119,7 +139,11 @@ def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:
         confidence = confidence_share("mine", options.min_confidence)
         if options.max_consequent is not None:
             check_int("mine", "max_consequent", options.max_consequent, 1)
-        found = rules_frame(implications(sets, confidence, options.max_consequent), names, baskets)
+        rules = implications(sets, confidence, options.max_consequent)
+        if options.support_of == "antecedent":
+            minimum = support_count("mine", options.min_support, baskets)
+            rules = with_frequent_antecedents(rules, minimum)
+        found = rules_frame(rules, names, baskets)
     return found.sort("confidence", "count", descending=True, maintain_order=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import (
@@ -15,7 +15,7 @@ from tulle._commands._decision import check_accepted
 from tulle._commands._large import look_at
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
-from tulle._commands.condense import condense
+from tulle._commands.condense import Condensing, condense
 from tulle._commands.split import drawn_apart
 from tulle._report.words import number
 from tulle.errors import ParameterError
@@ -29,13 +29,14 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._types import FilePath
     from tulle.tuning import GroupSizeSearch
 
-_NOT_OF_SEARCH = ("grouping", "holdout", "seed")
+_NOT_OF_SEARCH = ("grouping", "synthesis", "target_weight", "holdout", "seed")
 _WORDS = {
     "k": "group size",
     "utility": "utility",
     "utility_std": "spread",
     "ratio": "of the original's",
     "privacy": "privacy",
+    "interval": "interval, uncut",
     "risk": "linkage risk",
     "seconds": "seconds",
     "chosen": "chosen",
@@ -55,7 +56,9 @@ class Tuning(Options):
     max_risk: float | None = None
     min_accuracy_ratio: float | None = None
     scoring: str | None = None  # balanced accuracy, or R2
-    grouping: str = "fast"
+    grouping: str | None = None  # that of [condense], else fast
+    synthesis: str | None = None  # that of [condense], else shape
+    target_weight: float | None = None  # of a target of numbers, when records are compared; 1
     holdout: float | str | None = None
     seed: int | None = None
 
@@ -66,6 +69,7 @@ class Tuned(NamedTuple):
     summary: dict[str, Any]
     results: list[dict[str, Any]]
     class_results: list[dict[str, Any]]
+    strategies: list[dict[str, Any]]  # the rule and brute force side by side, if both were asked
     reason: str
     verdict: Verdict | None = None  # of the release, if there is one
 
@@ -94,6 +98,12 @@ def tune(
     reads = {"INPUT": source, "--policy": policy, "--sign-key": sign_key}
     check_files(reads, release=output, report=report, folders=("INPUT",), force=force)
     options = resolve("tune", Tuning(), policy, given)
+    condensing = resolve("condense", Condensing(), policy, {})
+    options = replace(
+        options,
+        grouping=options.grouping or condensing.grouping,
+        synthesis=options.synthesis or condensing.synthesis,
+    )
     if options.on_command_line("sizes") and options.strategy != "grid":
         raise ParameterError("--sizes is for --strategy grid: pass that as well")
 
@@ -112,7 +122,7 @@ def tune(
     aim = _target(columns)
     rows = drawn_apart(table, columns, options, options.holdout, options.seed)
     members = table if rows is None else table[rows.members]
-    search = _searched(members, columns, options.policy.rules, aim, options)
+    search = _searched(members, columns, aim, options, condensing)
     made = _tuned(search, members.height)
     made = made._replace(reason=". ".join([made.reason.rstrip("."), *looked.notes]))
     if output is not None:
@@ -123,6 +133,7 @@ def tune(
             target=aim.name,
             k=search.best_k_,
             grouping=options.grouping,
+            synthesis=options.synthesis,
             seed=options.seed,
             sign_key=sign_key,
             apart=rows,
@@ -155,10 +166,11 @@ def _target(columns: list[Column]) -> Column:
 def _searched(
     table: pl.DataFrame,
     columns: list[Column],
-    rules: tuple[str, ...] | None,
     aim: Column,
     options: Tuning,
+    condensing: Condensing,
 ) -> GroupSizeSearch:
+    """Search for the size of the condensation that ``[condense]`` and the options describe."""
     from tulle.condense.class_condenser import ClassCondenser
     from tulle.condense.condenser import Condenser
     from tulle.tuning import GroupSizeSearch
@@ -166,12 +178,22 @@ def _searched(
     others = [column for column in columns if column is not aim]
     template: Any = Condenser(
         grouping=options.grouping,
+        synthesis=options.synthesis,
+        exact_totals=condensing.exact_totals,
+        exact_moments=condensing.exact_moments,
         columns=others,
-        rules=rules,
+        rules=options.policy.rules,
         accept_broken_rules=True,  # a size that breaks rules is a trial; the release is refused
     )
     if names_classes(aim, table):
-        template = ClassCondenser(template)
+        if options.target_weight is not None:
+            raise ParameterError(
+                f"{options.word('target_weight')} is for a target of numbers: the classes of "
+                f"'{aim.name}' are condensed one by one"
+            )
+        template = ClassCondenser(template, small_classes=condensing.small_classes)
+    elif options.target_weight is not None:
+        template.set_params(target_weight=options.target_weight)
     chosen = {n: v for n, v in options.values().items() if n not in _NOT_OF_SEARCH}
     search = GroupSizeSearch(template, n_jobs=-1, random_state=options.seed, **chosen)
     with options.naming(y=f"the target '{aim.name}'"):
@@ -185,9 +207,8 @@ def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
         "sizes_tried": search.results_.height,
         "original_utility": search.baseline_,
     }
-    return Tuned(
-        summary, search.results_.to_dicts(), search.class_results_.to_dicts(), search.reason_
-    )
+    results, classes = search.results_.to_dicts(), search.class_results_.to_dicts()
+    return Tuned(summary, results, classes, search.strategies_, search.reason_)
 
 
 def verdict_of(made: Tuned) -> Verdict:

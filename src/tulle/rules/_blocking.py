@@ -33,7 +33,7 @@ Holders = Callable[[Codes], Ints]  # the baskets that hold all of some items
 
 
 def blocking(
-    sensitive: SensitiveRules, rng: np.random.Generator, *, interval: str = "lower"
+    sensitive: SensitiveRules, rng: np.random.Generator, *, interval: str = "middle"
 ) -> Edits:
     """Block items of the shortest supporting baskets until every rule is uncertain enough."""
     edits = Edits.none(sensitive.baskets)

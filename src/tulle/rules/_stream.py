@@ -54,13 +54,14 @@ class HidingStream:
         *,
         window: int,
         victim: str,
+        lookahead: str = "always",
         random_state: RandomState,
     ) -> None:
         self._seed = int(as_generator(random_state).integers(2**63))
         for rule in rules:  # what is wrong with thresholds is said before the file is read
             thresholds.of(rule, 1, 1)
         self._rules, self._thresholds = rules, thresholds
-        self._window, self._victim = window, victim
+        self._window, self._victim, self._lookahead = window, victim, lookahead
         self._blocks, self._size = blocks, window * max(1, _BLOCK // window)
         self._touched = self._cells = 0
 
@@ -84,7 +85,7 @@ class HidingStream:
                 codes = [tuple(sorted(a + b)) for a, b in before.sides(block)]
                 kept = slide(
                     block, codes, leaving, window=self._window, victim=self._victim,
-                    seed=self._seed, first_row=after.n_baskets,
+                    lookahead=self._lookahead, seed=self._seed, first_row=after.n_baskets,
                 )  # fmt: skip
                 released = block.keeping(kept)
                 after.add(released)

@@ -261,7 +261,7 @@ class RuleHider(BaseEstimator):
     interval
         ``blocking`` makes supports and confidences uncertain. A rule counts as hidden when the
         ``"lower"`` end of one of them is below its threshold, or, stricter and as the paper has
-        it, the ``"middle"``, too.
+        it, the ``"middle"``, too: where only the lower end is, a coin finds most rules again.
     keep
         Itemsets that must stay frequent: lists of items, or texts ``"bread, milk"``.
     additions
@@ -323,7 +323,7 @@ class RuleHider(BaseEstimator):
         window: int | None = None,
         victim: str = "transaction",
         lookahead: str = "always",
-        interval: str = "lower",
+        interval: str = "middle",
         keep: Sequence[Sequence[Hashable] | str] = (),
         additions: bool = False,
         shuffle: bool = False,

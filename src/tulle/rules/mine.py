@@ -246,10 +246,18 @@ def mine_rules(
     support_of: str = "rule",
 ) -> Implications:
     """Mine the rules with enough confidence of which the whole, or the antecedent, is frequent."""
-    if support_of == "rule":
-        return implications(mine(baskets, minimum), confidence, longest_consequent)
-    fewest = max(1, math.ceil(minimum * confidence))  # baskets of a rule with such an antecedent
-    found = implications(mine(baskets, fewest), confidence, longest_consequent)
+    itemsets = mine(baskets, fewest_of_rule(minimum, confidence, support_of))
+    found = implications(itemsets, confidence, longest_consequent)
+    return found if support_of == "rule" else with_frequent_antecedents(found, minimum)
+
+
+def fewest_of_rule(minimum: int, confidence: Fraction, support_of: str) -> int:
+    """Return how many baskets hold a rule at least, if a minimum is that of its antecedent."""
+    return minimum if support_of == "rule" else max(1, math.ceil(minimum * confidence))
+
+
+def with_frequent_antecedents(found: Implications, minimum: int) -> Implications:
+    """Return the rules whose antecedent is in so many baskets."""
     frequent = found.itemsets.support[found.antecedent] >= minimum
     return Implications(found.itemsets, found.nodes[frequent])
 

@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
@@ -70,6 +71,12 @@ def read_fimi(path: str | os.PathLike[str]) -> Transactions:
     name = Path(path).name
     if not data.strip():
         raise DataError(f"{name} contains no baskets: the file is empty")
+    if _has_marks(data):
+        return _read_marked(data, name)
+    return _read_plain(data, name)
+
+
+def _read_plain(data: bytes, name: str) -> Transactions:
     if _starts_with_word(data):
         return _read_words(data, name)
     parsed = _parse(data)
@@ -293,6 +300,38 @@ def _read_words(data: bytes, name: str) -> Transactions:
     if empty:
         raise DataError(f"{name}: {empty} lines are empty: remove them")
     return Transactions.from_lists(baskets)
+
+
+def _has_marks(data: bytes) -> bool:
+    """Return whether items that end with ``?`` are blocked cells, rather than names of their own.
+
+    Blocked are numbers, and words that occur without the mark as well.
+    """
+    if b"?" not in data:
+        return False
+    tokens = set(data.split())
+    marked = {token[:-1] for token in tokens if token.endswith(b"?")}
+    return bool(marked) and all(token.isdigit() or token in tokens for token in marked)
+
+
+def _read_marked(data: bytes, name: str) -> Transactions:
+    """Read a blocked release: what is surely in the baskets, and what may be."""
+    whole = _read_plain(data.replace(b"?", b""), name)
+    code_of = {str(item): code for code, item in enumerate(whole.names.tolist())}
+    lines = [line.split() for line in data.decode().removesuffix("\n").split("\n")]
+    sure = [[t for t in tokens if not t.endswith("?")] for tokens in lines]
+    open_ = [[t[:-1] for t in tokens if t.endswith("?")] for tokens in lines]
+    parts = []
+    for baskets in (sure, open_):
+        ends = np.cumsum([0, *map(len, baskets)])
+        codes = [code_of[_written(token)] for basket in baskets for token in basket]
+        parts.append(Transactions.from_rows(ends, np.array(codes, dtype=np.int32), whole.names))
+    return replace(parts[0], unknown=parts[1])
+
+
+def _written(token: str) -> str:
+    """Return a token as its item is named: numbers have no leading zeros."""
+    return str(int(token)) if token.isdigit() else token
 
 
 def _with_marks(baskets: Transactions, unknown: Transactions) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tulle._attacks.linkage import linkage
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
-from tulle._metrics.loss import interval_width
+from tulle._metrics.loss import interval_widths
 from tulle._types import Floats, Ints
 from tulle.condense._classes import read_labels
 from tulle.condense._levels import check_levels
@@ -212,7 +212,8 @@ class Trial:
 
     utility: float
     class_utilities: tuple[float, ...]  # the share of each class that is predicted rightly
-    privacy: float
+    privacy: float  # the mean interval over the columns, each at most as wide as its range
+    interval: float  # the same uncut, as the paper prints it
     risk: float
     seconds: float
 
@@ -248,7 +249,7 @@ def evaluate(
     return Trial(
         float(scorer(model, held, truth)),
         _shares(model.predict(held) == truth, truth, split.labels),
-        interval_width(*(pairs.together() if pairs else _beside_nearest(split, released))),
+        *_intervals(*(pairs.together() if pairs else _beside_nearest(split, released))),
         _risk(split, released, rng),
         time.perf_counter() - start,
     )
@@ -262,6 +263,15 @@ def _shares(
     """
     of_class = [hits[truth == label] for label in labels]
     return tuple(float(some.mean()) if len(some) else float("nan") for some in of_class)
+
+
+def _intervals(original: Floats, counterparts: Floats) -> tuple[float, float]:
+    """Return the mean interval of the columns: cut at the range of each, and uncut."""
+    widths = interval_widths(original, counterparts)
+    known = widths[~np.isnan(widths)]
+    if not len(known):
+        return float("nan"), float("nan")
+    return float(np.minimum(known, 1.0).mean()), float(known.mean())
 
 
 def _beside_nearest(

@@ -99,6 +99,7 @@ class SizePoint:
     utility_std: float
     ratio: float  # utility over that of the original
     privacy: float
+    interval: float
     risk: float
     seconds: float
 
@@ -270,6 +271,7 @@ class Trials:
             float(np.std([t.utility for t in trials])),
             _kept(utility, self.baseline),
             float(np.mean([t.privacy for t in trials])),
+            float(np.mean([t.interval for t in trials])),
             float(np.mean([t.risk for t in trials])),
             float(np.sum([t.seconds for t in trials])),
         )
@@ -346,6 +348,7 @@ def check_miner(miner: Any) -> Any:
 
 
 GRID = 12
+_MOST_SIZES = 50  # that brute force tries
 _LEAST = 5  # the smallest size, unless one is given
 
 
@@ -361,7 +364,9 @@ class GroupSizeSearch(BaseEstimator):
         What makes the release; a ``ClassCondenser()`` by default. Its ``k`` is what is searched.
     strategy : {"rule", "grid", "gcd"}
         ``"rule"`` halves the range by the rule of paper 001, a handful of sizes; ``"grid"`` tries
-        ``sizes``; ``"gcd"`` takes the approximate GCD of the class sizes and tries only that.
+        ``sizes``; ``"both"`` follows the rule and then tries every multiple of the smallest size,
+        the paper's brute force, to compare; ``"gcd"`` takes the approximate GCD of the class sizes
+        and tries only that.
     sizes : int or sequence of int
         For the grid: how many sizes, or which (those that no class can have are left out).
     miner : scikit-learn classifier or regressor, optional
@@ -400,7 +405,11 @@ class GroupSizeSearch(BaseEstimator):
         Why, in one sentence.
     results_ : polars.DataFrame
         A row a size: ``k``, ``utility``, ``utility_std``, ``ratio`` (to the original's utility),
-        ``privacy`` (interval width of paper 001), ``risk``, ``seconds``, ``chosen``.
+        ``privacy`` (interval width of paper 001, of each column at most its range), ``interval``
+        (the same uncut, as the paper prints it), ``risk``, ``seconds``, ``chosen``.
+    strategies_ : list of dict
+        With ``"both"``, for the rule and for brute force: ``strategy``, the ``k`` where it ends,
+        ``sizes_tried``, ``utility``, ``interval`` and ``seconds``.
     class_results_ : polars.DataFrame
         A row for each size and class: ``k``, ``class``, ``utility``.
     baseline_ : float
@@ -511,6 +520,7 @@ class GroupSizeSearch(BaseEstimator):
             n_jobs=self.n_jobs,
             seed=seed,
         )
+        self.strategies_: list[dict[str, Any]] = []
         settled = self._run(trials, low, high, counts)
 
         points = trials.points()
@@ -625,8 +635,11 @@ class GroupSizeSearch(BaseEstimator):
             settled = min(approximate_gcd(counts, low), high)
             trials.utilities([settled])
             return settled
-        if self.strategy == "rule":
-            return rule_search(trials.utilities, low, high, self.accuracy_gap)
+        if self.strategy in ("rule", "both"):
+            settled = rule_search(trials.utilities, low, high, self.accuracy_gap)
+            if self.strategy == "both":
+                self._compare(trials, settled, low, high)
+            return settled
         if isinstance(self.sizes, Iterable):
             low = low if self.min_group else 2  # sizes that are given are meant
             sizes = sorted({int(size) for size in self.sizes if low <= size <= high})
@@ -636,6 +649,26 @@ class GroupSizeSearch(BaseEstimator):
             raise DataError(f"none of the sizes is between {low} and {high}: choose others")
         trials.utilities(sizes)
         return None
+
+    def _compare(self, trials: Trials, settled: int, low: int, high: int) -> None:
+        """Try every multiple of the smallest size too, and keep what rule and brute force cost."""
+        by_rule = list(trials.done)
+        step = max(low, -(-high // _MOST_SIZES))
+        sizes = list(range(low, high + 1, step))
+        utilities = trials.utilities(sizes)
+        best = trade_off(sizes, utilities, self.accuracy_gap)
+        points = {point.k: point for point in trials.points()}
+        self.strategies_ = [
+            {
+                "strategy": name,
+                "k": k,
+                "sizes_tried": len(tried),
+                "utility": points[k].utility,
+                "interval": points[k].interval,
+                "seconds": sum(points[size].seconds for size in tried),
+            }
+            for name, k, tried in (("rule", settled, by_rule), ("brute force", best, sizes))
+        ]
 
     def __sklearn_tags__(self) -> Tags:
         tags = takes_any_table(super().__sklearn_tags__())

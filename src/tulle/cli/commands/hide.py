@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from tulle._choices import HIDING_METHODS, SHARED, VICTIMS
+from tulle._choices import HIDING_METHODS, INTERVALS, LOOKAHEADS, SHARED, SUPPORTS_OF, VICTIMS
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 from tulle.errors import ParameterError
@@ -14,8 +14,17 @@ from tulle.errors import ParameterError
 
 @click.command()
 @options.previewing
+@click.option("--rules", metavar="FILE", help="Rules to hide, one per line: a, b -> c")
 @click.option(
-    "--rules", required=True, metavar="FILE", help="Rules to hide, one per line: a, b -> c"
+    "--choose",
+    metavar="SCENARIO",
+    help="Take rules to hide by the papers' scenarios, for a trial: S1 (disjoint), S2 (random), S3 "
+    "(highest support) or S4 (lowest); S2:5 takes 5.  [20]",
+)
+@click.option(
+    "--support-of",
+    type=click.Choice(SUPPORTS_OF),
+    help="For --choose: what the minimum support is of.  [rule]",
 )
 @click.option(
     "--share",
@@ -36,6 +45,17 @@ from tulle.errors import ParameterError
 @click.option("--method", type=click.Choice(HIDING_METHODS), help="Hiding method.  [best]")
 @click.option("--window", type=int, help="Baskets per window of swa.  [all; streamed: 50,000]")
 @click.option("--victim", type=click.Choice(VICTIMS), help="How swa counts shared items.")
+@click.option(
+    "--lookahead",
+    type=click.Choice(LOOKAHEADS),
+    help="Whether swa spares baskets in which another rule's victim broke a rule: always, or as "
+    "printed.  [always]",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(INTERVALS),
+    help="Which part of the interval blocking brings below the thresholds.  [middle]",
+)
 @click.option(
     "--additions",
     is_flag=True,

@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from tulle._choices import ITEMSETS
+from tulle._choices import ITEMSETS, SUPPORTS_OF
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 
@@ -26,6 +26,11 @@ from tulle.cli import _output as output
     help="Mine frequent itemsets instead of rules.",
 )
 @click.option("--max-consequent", type=int, help="Maximum number of items in a consequent.  [any]")
+@click.option(
+    "--support-of",
+    type=click.Choice(SUPPORTS_OF),
+    help="What the minimum support is of: the whole rule, or its antecedent.  [rule]",
+)
 @click.option("--basket", metavar="COLUMN", help="For tables: the column of basket numbers.")
 @click.option("--item", metavar="COLUMN", help="For tables: the column of items.")
 @click.option(
@@ -43,7 +48,8 @@ def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -
 
     INPUT is a FIMI file (.dat, .dat.gz: one basket per line), a table with one item per row (name
     the columns with --basket and --item), a Parquet column of lists or a wide table of 0 and 1.
-    The rules are for the owner of the data only: nothing is hidden.
+    The rules are for the owner of the data only: nothing is hidden. Of a blocked release (tulle
+    hide --method blocking) only what is surely in a basket is counted.
     """
     from tulle._commands.mine import mine
 

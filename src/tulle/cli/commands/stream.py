@@ -6,7 +6,15 @@ from typing import Any
 
 import rich_click as click
 
-from tulle._choices import RESTARTS, SNAPSHOT_FORMATS, SNAPSHOTS, SPLITS, STREAM_FORMATS
+from tulle._choices import (
+    GROUPINGS,
+    RESTARTS,
+    SNAPSHOT_FORMATS,
+    SNAPSHOTS,
+    SPLITS,
+    STREAM_FORMATS,
+    SYNTHESES,
+)
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 
@@ -17,7 +25,8 @@ from tulle.cli import _output as output
 @click.option(
     "--state",
     metavar="FILE",
-    help="State of the stream, for its owner only. If it exists, the stream resumes from it.",
+    help="State of the stream, for its owner only (required). If it exists, the stream resumes "
+    "from it.",
 )
 @click.option(
     "--status",
@@ -48,7 +57,18 @@ from tulle.cli import _output as output
     type=click.IntRange(min=2),
     help="Number of records to form the first groups from.  [default: 1000]",
 )
+@click.option(
+    "--grouping",
+    type=click.Choice(GROUPINGS),
+    help="How the first groups are formed; levels is the paper's.  [default: fast]",
+)
 @click.option("--split", type=click.Choice(SPLITS), help="When to split groups.")
+@click.option(
+    "--synthesis",
+    type=click.Choice(SYNTHESES),
+    help="How records are drawn: shape keeps heaps of numbers, the others are the papers'.  "
+    "[default: shape]",
+)
 @click.option("--every", type=click.IntRange(min=1), help="Write a snapshot every so many records.")
 @click.option(
     "--seconds", type=click.FloatRange(min=0.1), help="Write a snapshot every so many seconds."

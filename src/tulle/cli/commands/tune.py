@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from tulle._choices import STRATEGIES
+from tulle._choices import GROUPINGS, STRATEGIES, SYNTHESES
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 
@@ -24,6 +24,15 @@ from tulle.cli import _output as output
 )
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="How to choose the sizes to try.")
 @click.option("--sizes", type=int, help="Number of sizes in the grid.")
+@click.option(
+    "--synthesis",
+    type=click.Choice(SYNTHESES),
+    help="What is condensed: shape, or the papers' uniform, normal, mean.  [as in condense]",
+)
+@click.option("--grouping", type=click.Choice(GROUPINGS), help="How groups are formed.")
+@click.option(
+    "--target-weight", type=float, help="How much a target of numbers counts in groups.  [1]"
+)
 @click.option("--repeats", type=int, help="Releases per size, averaged.")
 @click.option(
     "--accuracy-gap",
@@ -60,7 +69,11 @@ def command(source: str, as_json: bool, **arguments: Any) -> None:
         {**made.summary, "reason": made.reason} if as_json else made.summary,
         title="Group size",
         as_json=as_json,
-        tables={"sizes": made.results, "classes": made.class_results},
+        tables={
+            "sizes": made.results,
+            "classes": made.class_results,
+            **({"strategies": made.strategies} if made.strategies else {}),
+        },
         verdict=made.verdict,
         notes=[made.reason, *(files or ([f"report    {report}"] if report else []))],
     )

@@ -87,7 +87,7 @@ def test_a_single_table_may_have_an_order() -> None:
         ("[tables.visits]\nrole = 'lookup'\n", r"\[tables.visits\].*'lookup'.*'look-up'"),
         ("[tables.visits]\ncolumns = 3\n", r"\[tables.visits.columns"),
         ("[tables.visits.columns.age]\nkind = 'x'\nrole = 'target'\n", r"visits\].*'age'.*'x'"),
-        (HOSPITAL + "[columns.age]\nkind = 'text'\nrole = 'ignored'\n", r"\[columns\].*tables.NAME"),
+        (HOSPITAL + "[columns.a]\nkind = 'text'\nrole = 'ignored'\n", r"\[columns\].*tables.NAME"),
         (HOSPITAL.replace('"visits"', '"vists"'), r"\[tables.labs\].*'vists'.*'visits'"),
         (HOSPITAL.replace('link = "patient_id"\n', ""), r"\[tables.visits\].*link.*'patients'"),
         (HOSPITAL.replace('role = "look-up"', 'key = "code"'), r"\[tables.icd\].*look-up.*ignored"),

@@ -1,4 +1,4 @@
-"""Who is counted, and how tables are linked: the sections ``[people]`` and ``[tables]`` of a policy.
+"""Who is counted, and how tables are linked: ``[people]`` and ``[tables]`` of a policy.
 
 ::
 

@@ -126,7 +126,7 @@ class Policy:
     rules: tuple[str, ...] | None = None
     rule_reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     context: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    people: PeopleSection = PeopleSection()
+    people: PeopleSection = field(default_factory=PeopleSection)
     tables: Mapping[str, TableSection] = field(default_factory=lambda: MappingProxyType({}))
 
     def named(self, *roles: Role) -> list[str]:

@@ -28,6 +28,8 @@ _NAMES = {
     "tulle.condense.miners": ("GroupClassifier", "GroupKMeans"),
     "tulle.condense.training": ("CondensedTraining",),
     "tulle.stream.condenser": ("StreamCondenser",),
+    "tulle.database.database": ("Database",),
+    "tulle.database.condenser": ("DatabaseCondenser",),
     "tulle.tuning.search": ("GroupSizeSearch",),
     # older techniques, to compare with
     "tulle.baselines.generalize": ("generalize",),

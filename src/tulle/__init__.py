@@ -44,7 +44,7 @@ _NAMES = {
     "tulle.rules.scenarios": ("choose_rules",),
     "tulle.rules.hider": ("RuleHider",),
     "tulle.rules.patterns": ("PatternSanitizer",),
-    "tulle.datasets": ("quest",),
+    "tulle.datasets": ("hospital", "quest"),
     # sketches
     "tulle.sketch.sketcher": ("Sketcher",),
     "tulle.sketch.sketches": ("Sketches",),

@@ -14,6 +14,7 @@ from .condense.miners import GroupKMeans as GroupKMeans
 from .condense.training import CondensedTraining as CondensedTraining
 from .database.condenser import DatabaseCondenser as DatabaseCondenser
 from .database.database import Database as Database
+from .datasets import hospital as hospital
 from .datasets import quest as quest
 from .errors import DataError as DataError
 from .errors import GateError as GateError

@@ -17,8 +17,9 @@ import polars as pl
 from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._csv import csv_names
 from tulle.io._formats import Format, Source, by_extension, display_name, existing_file, is_sql
-from tulle.io._sql import Declared, ForeignKey, declared_tables
+from tulle.io._sql import Declared, declared_tables
 from tulle.io.read import read_like, read_schema, read_table
+from tulle.table._links import Link
 
 _SQLITE, _DUCKDB = b"SQLite format 3\0", b"DUCK"  # how the files begin, the second after 8 bytes
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".duckdb")
@@ -29,7 +30,10 @@ class LinkedFrames(NamedTuple):
 
     frames: dict[str, pl.DataFrame]
     keys: dict[str, tuple[str, ...]]
-    links: list[ForeignKey]
+    links: list[Link]
+
+    def __repr__(self) -> str:
+        return f"LinkedFrames({list(self.frames)})"
 
 
 def is_database(source: Source) -> bool:

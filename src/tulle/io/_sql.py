@@ -25,6 +25,7 @@ from tulle._files import OutputExists
 from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._formats import Format, display_name, existing_file, is_query
 from tulle.io._text import stamp_of
+from tulle.table._links import Link
 
 _LONGEST_NAME = 63  # bytes, of PostgreSQL
 
@@ -84,21 +85,12 @@ def parse(source: str) -> Address:
     return Address(source, sqlite, place, selection.strip())
 
 
-class ForeignKey(NamedTuple):
-    """Columns of one table that hold the key of another."""
-
-    child: str
-    columns: tuple[str, ...]
-    parent: str
-    key: tuple[str, ...]
-
-
 class Declared(NamedTuple):
     """The tables of a database (no views), with the keys that it declares."""
 
     tables: list[str]
     keys: dict[str, tuple[str, ...]]
-    links: list[ForeignKey]
+    links: list[Link]
 
     @classmethod
     def of(cls, tables: list[str], rows: Iterable[tuple[Any, ...]]) -> Declared:
@@ -111,7 +103,7 @@ class Declared(NamedTuple):
             parts.setdefault((columns[0], constraint, columns[2]), []).append((*columns,))
         keys = {t: tuple(c[1] for c in cs) for (t, _, other), cs in parts.items() if other is None}
         links = [
-            ForeignKey(
+            Link(
                 table,
                 tuple(column[1] for column in columns),
                 other,

@@ -13,7 +13,9 @@
     order = ["admitted"]     # without it a person's rows are a set
 
     [tables.icd]
-    role = "look-up"         # not about people
+    role = "look-up"         # not about people: kept where k people hold the key
+    key = "code"
+    link = ["visits.icd"]    # the columns that hold its key; else those of the same name
 
 The metadata of the Synthetic Data Vault (SDV), a JSON file, say the same in other words.
 """

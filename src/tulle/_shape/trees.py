@@ -101,6 +101,7 @@ def fit_forest(
     exact: bool = False,
     demand: Diversity | None = None,
     most: int | None = None,
+    view: tuple[Ints, Floats] | None = None,
 ) -> Forest:
     """Grow trees for the cells of a column, on the cells of others.
 
@@ -126,15 +127,19 @@ def fit_forest(
         taken back.
     most : int, optional
         Rows that a tree is grown on, at most.
+    view : pair of ndarray (cells,), optional
+        What trees see of each cell of the target: a state, and its place in an order. By default
+        what the cells themselves say.
     """
     features = np.ascontiguousarray(features)
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
     share = 1.0 if exact else _GROWN_ON
     times = _times(cells, target, owners, k, rng)
+    seen = (target.as_states(), target.order()) if view is None else view
 
     def fitted(own: np.random.Generator) -> Tree:
         split, left, goes_left = _grow(
-            features, sizes, ordered, target, cells, owners, least, most, share, own
+            features, sizes, ordered, seen, cells, owners, least, most, share, own
         )
         leaf = _leaves(features, split, goes_left, left)
         split, leaf = _hold_enough(split, left, leaf, owners, least)
@@ -152,7 +157,7 @@ def _grow(
     features: NDArray[np.uint8],
     sizes: Ints,
     ordered: Flags,
-    target: Cells,
+    view: tuple[Ints, Floats],
     cells: Ints,
     owners: Owners,
     least: int,
@@ -173,14 +178,14 @@ def _grow(
         return np.array([-1]), np.zeros(1, np.int64), np.zeros((1, MOST_CELLS // 8), np.uint8)
     from tulle._shape._kernels import grow
 
-    states = target.as_states()
+    states, ranks = view
     (split, left), goes_left, _ = grow(
         features[some],
         sizes,
         ordered,
         states[cells[some]],
         int(states.max()) + 1,
-        target.order()[cells[some]],
+        ranks[cells[some]],
         chosen.numbered(),
         float(least * share),
         _EVIDENCE,

@@ -142,8 +142,11 @@ def with_labels(
 class Shape:
     """The synthesis that keeps the shape of a table: cells, forests and condensed groups."""
 
-    def __init__(self, rules: Sequence[str] | None, *, exact: bool = False) -> None:
+    def __init__(
+        self, rules: Sequence[str] | None, *, exact: bool = False, also: Sequence[str] = ()
+    ) -> None:
         self.rules = rules
+        self.also = also  # rules that hold by what the columns are
         self.exact = exact
         self.tables: list[ShapedTable] = []  # several where condensers were merged
         self.notes: list[str] = []  # what a reader should know of this synthesis
@@ -160,9 +163,11 @@ class Shape:
         demands = [column.demand for column in block.sensitive]
         planner = _planner(block, encoder, k, grouper.rng)
         if self.rules is None:
-            plan, columns = planner.plan(_found(planner, encoder, k, grouper.rng, demands))
+            rules = _found(planner, encoder, k, grouper.rng, demands)
         else:
-            plan, columns = planner.plan(_given(self.rules, block.frame, planner))
+            rules = _given(self.rules, block.frame, planner)
+        also = [(rule, True) for rule, _ in _given(self.also, block.frame, planner)]
+        plan, columns = planner.plan([*also, *rules])
         label, classes = None, block.classes
         if classes is not None:
             label = _LABEL

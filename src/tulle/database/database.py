@@ -228,7 +228,9 @@ class Database:
                 )
             (key, *more) = self.keys[name]
             if more:
-                raise DataError(f"the look-up '{name}' has a key of several columns: one is supported")
+                raise DataError(
+                    f"the look-up '{name}' has a key of several columns: one is supported"
+                )
             stated = self.references.setdefault(name, [])
             if not stated:
                 others = [table for table in self.tables if table not in self.look_ups]

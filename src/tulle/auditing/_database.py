@@ -23,7 +23,7 @@ from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, spawn
 from tulle.auditing._tables import NUMBERS, Aligned, align, coded_alike, read_values
-from tulle.auditing.audit import Audit, audited, seeded
+from tulle.auditing.audit import Audit, audited, seeded, unaudited
 from tulle.database.database import Database
 from tulle.table.schema import Column, Kind, Role
 
@@ -166,6 +166,14 @@ def audit_people(
         limits=[LIMIT],
         provenance={"audit seed": seed, "compared": f"people, by {len(traits)} traits of each"},
     )
+
+
+def unaudited_people(people: ComparedPeople, *, k: int, title: str) -> Audit:
+    """Return what can be said of a release of people that is not attacked."""
+    traits = people.traits()[:_MOST_QUICKLY]
+    parts = [people.people(place, traits) for place in (0, 1)]
+    tables = align(*parts, None, {trait.name: trait.entry for trait in traits})
+    return unaudited(tables, k=k, title=title).extended(summary=_summary(people), limits=[LIMIT])
 
 
 # What is said of a column of somebody's rows.

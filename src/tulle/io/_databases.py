@@ -22,6 +22,7 @@ from tulle.io.read import read_like, read_schema, read_table
 from tulle.table._links import Link
 
 _SQLITE, _DUCKDB = b"SQLite format 3\0", b"DUCK"  # how the files begin, the second after 8 bytes
+_TABLES = "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".duckdb")
 
 
@@ -54,9 +55,17 @@ def tables_of(source: Source) -> dict[str, Source]:
     return {name: f"{uri}#{name}" for name in declared_tables(uri).tables}
 
 
+def table_names(source: Source) -> list[str]:
+    """Return the names of the tables."""
+    if _engine_of(source) == "DuckDB":
+        with _duckdb(source) as connection:
+            return [name for (name,) in connection.execute(_TABLES).fetchall()]
+    return list(tables_of(source))
+
+
 def read_tables(source: Source, names: Collection[str] | None = None) -> LinkedFrames:
     """Read tables, all or those that are named."""
-    if not is_sql(source) and not Path(source).is_dir() and _engine(source) == "DuckDB":
+    if _engine_of(source) == "DuckDB":
         return _read_duckdb(source, names)
     places = tables_of(source)
     chosen = _chosen(source, list(places), names)
@@ -154,7 +163,7 @@ def _uri(source: Source) -> str:
     if is_sql(source):
         return str(source)
     if not _engine(source):
-        raise DataError(f"{source} is not a database of SQLite or DuckDB")
+        raise DataError(f"{source} is not a database of SQLite or DuckDB, nor a folder of tables")
     return f"sqlite:///{os.fspath(source)}"
 
 
@@ -166,9 +175,7 @@ def _read_duckdb(source: Source, names: Collection[str] | None) -> LinkedFrames:
         "WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')"
     )
     with _duckdb(source) as connection:
-        rows = connection.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
-        ).fetchall()
+        rows = connection.execute(_TABLES).fetchall()
         declared = Declared.of([name for (name,) in rows], connection.execute(statement).fetchall())
         frames = {
             name: connection.table('"' + name.replace('"', '""') + '"').pl()

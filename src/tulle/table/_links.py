@@ -58,11 +58,12 @@ def propose_links(
     depth = _depths(people, links)
     chosen, look_ups, second = _parents(people, links, depth)
     named = _keys(frames, keys, links, people)
-    tables = {people: TableSection(key=named.get(people, ()))}
+    tables = {people: TableSection()}
     for name in sorted(depth, key=lambda name: depth[name]):
         if name != people:
             way = chosen[name]
-            order = _order(frames[name], way.columns, (*way.columns, *named.get(name, ())))
+            skipped = [c for c in named.get(name, ()) if c not in way.columns]
+            order = time_of(frames[name].drop(skipped), way.columns)
             tables[name] = TableSection(way.parent, way.columns, named.get(name, ()), order)
     for name, references in look_ups.items():
         link = tuple(f"{one.child}.{one.columns[0]}" for one in references)
@@ -252,10 +253,10 @@ def _keys(frames: Frames, keys: Keys, links: list[Link], people: str) -> dict[st
     return found
 
 
-def _order(frame: pl.DataFrame, link: Sequence[str], skipped: Sequence[str]) -> tuple[str, ...]:
-    """Return the time by which rows of one parent follow each other, if there is one."""
-    for series in sorted(frame, key=lambda s: not s.dtype.is_temporal()):
-        if series.name not in skipped and rises_within(frame, link, series.name):
+def time_of(frame: pl.DataFrame, person: Sequence[str]) -> tuple[str, ...]:
+    """Return the time by which the rows of a person follow each other, if there is one."""
+    for series in sorted(frame, key=lambda series: not series.dtype.is_temporal()):
+        if series.name not in person and rises_within(frame, person, series.name):
             return (series.name,)
     return ()
 

@@ -525,7 +525,8 @@ def _linked_sections(policy: Policy) -> list[str]:
     for name, section in sections.items():
         given = {option: value for option, value in vars(section).items() if value}
         columns = given.pop("columns", ())
-        lines = [f"{option} = {_value(value)}" for option, value in given.items()]
+        one = {n: v[0] for n, v in given.items() if n in ("link", "key") and len(v) == 1}
+        lines = [f"{option} = {_value(value)}" for option, value in (given | one).items()]
         if lines:
             parts.append("\n".join([f"[{name}]", *lines]) + "\n")
         parts += [_column_section(f"{name}.columns", column) for column in columns]

@@ -200,7 +200,8 @@ class Histories:
         """Learn from people and their rows, parents first, and return what is known of groups."""
         settings = Settings(k, self.exact, grouper.rng)
         self.name, self.columns = name, [c for c in schema.released if c in frame.columns]
-        sheets = {name: _Sheet(name, len(levels), frame.select(self.columns), schema)}
+        own = Schema(schema[column] for column in self.columns)
+        sheets = {name: _Sheet(name, len(levels), frame.select(self.columns), own)}
         for table in tables:
             sheets[table.name] = _Sheet.of(table, settings)
         for table in reversed(tables):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
 from tulle import hospital
-from tulle.table._links import Link, propose_links, rises_within
+from tulle.table._links import Link, propose_links
 
 HOSPITAL = hospital(300, random_state=0)
 
@@ -33,8 +32,6 @@ def test_a_hospital_is_understood_without_being_told_anything() -> None:
         "Not linked, left out until stated: audit_log.",
     ]
     assert (found.people.table, found.people.key) == ("patients", "patient_id")
-    assert found.tables["visits"].order == ("admitted",)
-    assert found.tables["labs"].order == ()
     assert found.tables["icd"].link == ("visits.icd",)
     assert found.left_out == ["audit_log"]
 
@@ -110,19 +107,3 @@ def test_empty_tables_lead_nowhere() -> None:
     tables = {**HOSPITAL, "labs": HOSPITAL["labs"].clear()}
     assert "labs" in propose_links(tables, {}, []).left_out
     assert propose_links({"a": pl.DataFrame({"x": []})}, {}, []).people.table == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "rises"), [("year", True), ("day", True), ("visits", False), ("cost", False)]
-)
-def test_a_time_rises_within_people(name: str, rises: bool) -> None:
-    frame = pl.DataFrame(
-        {
-            "id": [i // 4 for i in range(80)],
-            "year": [2000 + i % 4 for i in range(80)],
-            "day": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 3, 20), eager=True),
-            "visits": [i % 4 for i in range(80)],
-            "cost": [i * 1.5 for i in range(80)],
-        }
-    )
-    assert rises_within(frame, ["id"], name) is rises

@@ -169,11 +169,12 @@ def _audited(made: Made, options: Any, command: str, *, whole: bool) -> Audit:
         found = audit_people(people, options.seed, k=k, title=title, quick=not whole)
     else:
         found = unaudited_people(people, k=k, title=title).extended(untried=UNAUDITED)
-    fewest = _fewest(made.condenser)
+    rests_on = _rests_on(made.condenser)
+    fewest = min(rests_on.values())
     share = found.result["metrics"].get("nearest_record_share")
     return found.extended(
         guarantee={
-            "text": guarantee_text(released.n_people, fewest, share),
+            "text": guarantee_text(released.n_people, rests_on, share),
             "rows": [
                 {
                     "name": "fewest people that anything shown rests on",
@@ -193,16 +194,20 @@ def _audited(made: Made, options: Any, command: str, *, whole: bool) -> Audit:
     )
 
 
-def guarantee_text(people: int, fewest: int, share: float | None = None) -> str:
+def guarantee_text(people: int, rests_on: Mapping[str, int], share: float | None = None) -> str:
     """Return the guarantee in words that an officer can repeat.
 
-    >>> guarantee_text(500, 20).partition(". ")[0]
+    >>> guarantee_text(500, {"visits: a category": 20}).partition(". ")[0]
     '500 released people; none is a person of the data'
     """
+    from tulle._shape.model import LEAF_PIECE
+
+    fewest = min(rests_on.values())
+    leaf = min((n for piece, n in rests_on.items() if LEAF_PIECE in piece), default=fewest)
     text = (
         f"{people:,} released people; none is a person of the data. Every number shown rests on "
         f"at least {fewest:,} people, every dependence, also between one row and the next, on at "
-        f"least {2 * fewest:,}. A released history as a whole is invented; it is not shared by "
+        f"least {leaf:,}. A released history as a whole is invented; it is not shared by "
         f"{fewest:,} people."
     )
     if share is None:
@@ -213,18 +218,21 @@ def guarantee_text(people: int, fewest: int, share: float | None = None) -> str:
     )
 
 
-def _fewest(condenser: Any) -> int:
-    """Return the fewest people that anything in a release rests on."""
-    pieces = condenser.rests_on_.values()
-    return min(min(piece.values()) if isinstance(piece, Mapping) else piece for piece in pieces)
+def _rests_on(condenser: Any) -> dict[str, int]:
+    """Return what a release shows of each table, and of how many people at least."""
+    return {
+        f"{table}: {piece}": people
+        for table, shown in condenser.rests_on_.items()
+        for piece, people in shown.items()
+    }
 
 
 def _manifest(made: Made, source: dict[str, Any], options: Any) -> Manifest:
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
-    condenser, fewest = made.condenser, _fewest(made.condenser)
-    people = made.people
+    condenser, rests_on = made.condenser, _rests_on(made.condenser)
+    people, fewest = made.people, min(rests_on.values())
     links = {
         name: [f"{'+'.join(columns)} -> {parent}" for columns, parent in pairs]
         for name, pairs in made.original.arguments["links"].items()
@@ -235,7 +243,7 @@ def _manifest(made: Made, source: dict[str, Any], options: Any) -> Manifest:
         parameters={n: v for n, v in options.values().items() if n not in ("seed", *_OTHERS)}
         | {"k": condenser.k, "unit": f"person (table '{made.original.arguments['people']}')",
            "links": links},
-        guarantee={"in words": guarantee_text(people, fewest), RESTS_ON: condenser.rests_on_},
+        guarantee={"in words": guarantee_text(people, rests_on), RESTS_ON: rests_on},
         verified={
             "everything shown rests on at least k people": fewest >= condenser.k,
             "every released row leads to a released person": True,
@@ -290,7 +298,7 @@ def _summary(made: Made) -> dict[str, Any]:
         "tables": {name: frame.height for name, frame in made.frames.items()},
         "rows": sum(len(rows) for rows in database.persons.values()),
         "released_rows": sum(made.frames[name].height for name in database.persons),
-        "fewest_people": _fewest(made.condenser),
+        "fewest_people": min(_rests_on(made.condenser).values()),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -72,12 +72,14 @@ def inspect(
     if looked.sampled:
         notes = notes + repeated_in(source, [g.column for g in guesses], looked.records)
     rules = _proposed_rules(table, [guess.column for guess in guesses])
+    columns = [guess.column for guess in guesses]
+    person = [column.name for column in columns if column.role is Role.PERSON]
     policy = Policy(
         tuple(_with_advice(guess) for guess in guesses),
         rules=tuple(rule.rule.text for rule in rules) if rules else None,
         rule_reasons={rule.rule.text: rule.reason for rule in rules},
         context=dict.fromkeys(CONTEXT, ""),
-        people=PeopleSection(order=_order(table, guesses)),
+        people=PeopleSection(order=_order(table, columns, person)),
     )
     found = singling_out(table, policy.named(Role.QUASI))
     if not keep:
@@ -115,11 +117,13 @@ def _inspect_linked(source: FilePath, target: Path, *, keep: bool, force: bool) 
     sections, guesses = {}, {}
     for name, section in plan.tables.items():
         ways = {*section.key, *section.link, *([plan.people.key] if not section.parent else [])}
-        left = [c for c in linked.frames[name].columns if c not in ways or c in section.order]
-        frame, second = linked.frames[name].select(left), plan.second.get(name, {})
-        guesses[name] = [] if section.role else _linked_guesses(frame, second)
+        table, second = linked.frames[name], plan.second.get(name, {})
+        guesses[name] = (
+            [] if section.role else _linked_guesses(table.drop(ways & {*table.columns}), second)
+        )
         columns = tuple(_with_advice(guess) for guess in guesses[name])
-        sections[name] = replace(section, columns=columns)
+        order = _order(table, columns, section.link if section.parent else ())
+        sections[name] = replace(section, columns=columns, order=order)
     policy = Policy(people=plan.people, tables=sections, context=dict.fromkeys(CONTEXT, ""))
     if not keep:
         write_policy(policy, target, made_for=Path(display_name(source)).name, force=force)
@@ -180,13 +184,19 @@ def _linked_notes(
     return [*notes, _written(target, kept)]
 
 
-def _order(table: pl.DataFrame, guesses: list[Guess]) -> tuple[str, ...]:
-    """Return the time by which the rows of a person follow each other, if there is one."""
-    from tulle.table._links import time_of
+def _order(table: pl.DataFrame, columns: Iterable[Column], by: Sequence[str]) -> tuple[str, ...]:
+    """Return the time by which the rows of a person or a parent follow each other, if any."""
+    import polars as pl
 
-    person = [guess.column.name for guess in guesses if guess.column.role is Role.PERSON]
-    shown = [guess.column.name for guess in guesses if guess.column.role.released]
-    return time_of(table.select([*person, *shown]), person) if person else ()
+    from tulle.condense._histories import find_order
+    from tulle.table.schema import Schema
+
+    if not by:
+        return ()
+    named = pl.concat_str([pl.col(name).cast(pl.String) for name in by], separator="\0")
+    of = table.select(named.rank("dense").fill_null(0).cast(pl.Int64)).to_series().to_numpy()
+    found = find_order(table, Schema(columns), of)
+    return () if found is None else (found,)
 
 
 def _order_notes(policy: Policy) -> list[str]:

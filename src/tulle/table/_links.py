@@ -19,7 +19,6 @@ from tulle.table._words import topics_of, words_of
 _CONTAINED = 0.995  # of the values of a link that are keys of the other table
 _LONGEST = 3  # columns of a composite key
 _MOST_SHARED = 8  # columns of the same name that are tried for one
-_DIFFERENT = 0.95  # of a person's neighbouring rows whose time differs
 _GENERAL = {"id", "key", "code", "nr", "no", "number", "uuid", "guid", "index"}
 
 
@@ -62,9 +61,7 @@ def propose_links(
     for name in sorted(depth, key=lambda name: depth[name]):
         if name != people:
             way = chosen[name]
-            skipped = [c for c in named.get(name, ()) if c not in way.columns]
-            order = time_of(frames[name].drop(skipped), way.columns)
-            tables[name] = TableSection(way.parent, way.columns, named.get(name, ()), order)
+            tables[name] = TableSection(way.parent, way.columns, named.get(name, ()))
     for name, references in look_ups.items():
         link = tuple(f"{one.child}.{one.columns[0]}" for one in references)
         tables[name] = TableSection(link=link, key=references[0].key, role=LOOK_UP)
@@ -251,40 +248,6 @@ def _keys(frames: Frames, keys: Keys, links: list[Link], people: str) -> dict[st
         if own:
             found[name] = (own[0],)
     return found
-
-
-def time_of(frame: pl.DataFrame, person: Sequence[str]) -> tuple[str, ...]:
-    """Return the time by which the rows of a person follow each other, if there is one."""
-    for series in sorted(frame, key=lambda series: not series.dtype.is_temporal()):
-        if series.name not in person and rises_within(frame, person, series.name):
-            return (series.name,)
-    return ()
-
-
-def rises_within(frame: pl.DataFrame, person: Sequence[str], name: str) -> bool:
-    """Return whether a column is a time by which the rows of a person can be put in order.
-
-    A date is; a whole number is if its name speaks of time (year, wave) and it differs between the
-    rows of a person.
-
-    >>> frame = pl.DataFrame({"id": [1, 1, 2, 2], "year": [1, 2, 1, 2], "n": [1, 2, 1, 2]})
-    >>> rises_within(frame, ["id"], "year"), rises_within(frame, ["id"], "n")
-    (True, False)
-    """
-    dtype = frame.schema[name]
-    if not (dtype in (pl.Date, pl.Datetime) or (dtype.is_integer() and _says_time(name))):
-        return False
-    rows = frame.select([*person, name]).drop_nulls()
-    if rows.height < 0.9 * frame.height or rows.height == rows.select(person).n_unique():
-        return False
-    several = rows.filter(pl.len().over(list(person)) > 1)
-    same = several.is_duplicated().mean() or 0.0
-    return dtype.is_temporal() or float(same) <= 1 - _DIFFERENT  # type: ignore[arg-type]
-
-
-def _says_time(name: str) -> bool:
-    found = topics_of(name)
-    return "date" in found or bool(set(words_of(name)) & {"wave", "period", "round", "time", "t"})
 
 
 # Sentences.

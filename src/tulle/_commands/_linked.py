@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tulle._commands._columns import guessed, left_out_rows
+from tulle._plurals import counted
 from tulle.errors import DataError, ParameterError, PolicyError, TulleError, nearest_name
 from tulle.io._formats import display_name, is_sql
 from tulle.table._linked import LEFT_OUT, LOOK_UP, TableSection
@@ -64,13 +65,11 @@ class LinkedTables:
         """
         import numpy as np
 
-        from tulle._checks import check_share
         from tulle._random import as_generator
-        from tulle.table.split import draw_people
+        from tulle.table.split import check_part, draw_people
 
-        database, count = self.database, self.database.n_people
-        part = check_share("split", "share", share)
-        everybody = np.arange(count)
+        database, part = self.database, check_part(share)
+        everybody = np.arange(database.n_people)
         drawn = draw_people(everybody, np.zeros_like(everybody), part, as_generator(seed))
         outside = np.isin(everybody, drawn.control)
         halves = []
@@ -95,7 +94,7 @@ class LinkedTables:
     def notes(self) -> list[str]:
         """Return what the policy does not say, and how many rows belong to nobody."""
         told = [
-            f"{name}: {count:,} rows lead to nobody and were left out"
+            f"{name}: {counted(count, 'row')} of nobody, left out"
             for name, count in self.database.orphans.items()
             if count
         ]
@@ -214,6 +213,12 @@ def _columns(
 ) -> list[Column]:
     """Return the columns of a table that are no key and no link: the policy's, or guesses."""
     ways = {*arguments["keys"].get(name, ()), *section.link}
+    for column in (*ways, *section.order):
+        if column not in frame.columns:
+            hint = nearest_name(column, frame.columns)
+            raise PolicyError(
+                f"{policy_file}: [tables.{name}]: the table has no column '{column}': {hint}"
+            )
     kept = {*section.order} & ways  # part of a key, and a time: it is modelled
     names = [column for column in frame.columns if column not in ways - kept]
     try:

@@ -133,8 +133,8 @@ def _contained(frames: Frames, link: Link) -> list[Link]:
     if not all(a == b or (a.is_integer() and b.is_integer()) for a, b in types):
         return []
     one, named = _counted(frames, link), own.drop_nulls().height
-    known = own.height - one.orphans
-    return [one] if named and known >= _CONTAINED * named else []
+    strange = named - (own.height - one.orphans)
+    return [one] if named and strange <= (1 - _CONTAINED) * named else []
 
 
 def _counted(frames: Frames, link: Link) -> Link:

@@ -40,6 +40,8 @@ from tulle._types import Flags, Floats, Ints
 from tulle.errors import PrivacyError
 
 _LEAF = 2  # times k people in a leaf
+_TREES = 3  # of a column: there are many more rows to grow on than people
+_GROWN_ON = 0.85  # of the people, each tree on others
 _TRIES = 60  # of a row that breaks a rule
 _RISES = 0.5  # of the steps of a column are the same, for steps to be drawn instead of values
 _LEVELS = 10  # of a number's ranks that trees tell apart next to their order
@@ -501,6 +503,7 @@ class _Fitting:
             owners, self.least, rng,
             k=self.k, exact=self.exact, demand=self.asked.get(now.name),
             view=_view(cells, codes, [known.columns[name] for name in names]),
+            trees=_TREES, grown_on=_GROWN_ON,
         )  # fmt: skip
         return Target(now.name, names, cells, forest, line, steps, base, decimals)
 

@@ -102,6 +102,8 @@ def fit_forest(
     demand: Diversity | None = None,
     most: int | None = None,
     view: tuple[Ints, Floats] | None = None,
+    trees: int = TREES,
+    grown_on: float = _GROWN_ON,
 ) -> Forest:
     """Grow trees for the cells of a column, on the cells of others.
 
@@ -133,7 +135,7 @@ def fit_forest(
     """
     features = np.ascontiguousarray(features)
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
-    share = 1.0 if exact else _GROWN_ON
+    share = 1.0 if exact else grown_on
     times = _times(cells, target, owners, k, rng)
     seen = (target.as_states(), target.order()) if view is None else view
 
@@ -150,7 +152,7 @@ def fit_forest(
             split, leaf = _take_back(demand, split, left, leaf, held, whole)
         return _counted(split, goes_left, left, leaf, held, target.size, owners)
 
-    return Forest(tuple(fitted(own) for own in spawn(rng, 1 if exact else TREES)))
+    return Forest(tuple(fitted(own) for own in spawn(rng, 1 if exact else trees)))
 
 
 def _grow(

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from tulle._people import people_among
-from tulle._relations.language import quote
+from tulle._relations.language import Call, Name, Node, Rule, quote
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, numbers_of, writings_of
@@ -27,7 +27,16 @@ from tulle._shape.sequence import Rows, SequenceModel, Times, fit_sequence
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
-from tulle.condense._shaped import Block, Shape
+from tulle.condense._levels import common_level
+from tulle.condense._row_rules import BEFORE, PlacedRule, Placing, Sum, TableNames
+from tulle.condense._shaped import (
+    Block,
+    RuleSummary,
+    Shape,
+    fewest_of,
+    refuse_broken,
+    summarise_rules,
+)
 from tulle.table._encoder import TableEncoder
 from tulle.table._rare import Crowd
 from tulle.table._words import topics_of
@@ -35,7 +44,6 @@ from tulle.table.schema import Column, Kind, Schema
 
 _CONSTANT = 0.995  # of the parents with several rows: a column that changes in fewer is constant
 _RISES = 0.995  # of the people: a time that rises in so many gives the order
-_BEFORE = "\0before "
 _SPARSE = 0.05  # of the rows: where time is missing in more, it is a column like others
 
 
@@ -86,12 +94,13 @@ class FittedRows:
     constant: dict[str, str]  # columns that do not change: what they are called in the parent
     made: list[str]  # columns that only serve to draw the rows of a child
     parents: list[str]  # columns of the parent that rows depend on
-    fixed: dict[str, str]  # columns of the parent that rules speak of
+    fixed: dict[str, str]  # columns of the parent, or of the row before, that rules speak of
+    types: dict[str, Any]  # of columns of the row before
 
     def draw(
         self, above: pl.DataFrame, codecs: Mapping[str, Any], rng: np.random.Generator
-    ) -> tuple[pl.DataFrame, Ints]:
-        """Draw the rows of drawn parents, and say whose they are."""
+    ) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
+        """Draw the rows of drawn parents; return them, as rules see them too, and whose they are."""
         counts = above[self.count].fill_null(0).to_numpy().astype(np.int64)
         counts = np.maximum(counts, 0)
         times = None
@@ -108,7 +117,7 @@ class FittedRows:
             frame = drawing.finish(drawn)
         series = [frame[name] for name in frame.columns if name not in self.fixed]
         series += [above[there][rows.parent].alias(name) for name, there in self.constant.items()]
-        return pl.DataFrame(series), rows.parent
+        return pl.DataFrame(series), frame, rows.parent
 
     def _times(self, above: pl.DataFrame, counts: Ints) -> Times:
         """Return when the rows of parents begin and end, in the unit of the time."""
@@ -159,7 +168,7 @@ class _Completing:
         assert table.encoder is not None
         fixed = {}
         for name, there in table.fixed.items():
-            if name.startswith(_BEFORE):
+            if name.startswith(BEFORE):
                 fixed[name] = self._before(there, who, place).alias(name)
             else:
                 fixed[name] = self.above[there][who].alias(name)
@@ -167,13 +176,9 @@ class _Completing:
 
     def _before(self, name: str, who: Ints, place: int) -> pl.Series:
         if not place:
-            return pl.Series(name, [None] * len(who), dtype=self._dtype(name))
+            return pl.Series(name, [None] * len(who), dtype=self.table.types[name])
         done = self.done[place - 1]
         return done[name][np.searchsorted(done[_WHO].to_numpy(), who)]
-
-    def _dtype(self, name: str) -> Any:
-        assert self.table.encoder is not None
-        return self.table.encoder.codecs[name].restore(np.zeros(0)).dtype
 
 
 _WHO, _PLACE = "\0who", "\0place"
@@ -194,16 +199,20 @@ class Histories:
         schema: Schema,
         tables: Sequence[RowTable],
         levels: Ints,
-        k: int,
         grouper: Grouper,
     ) -> GroupFacts:
-        """Learn from people and their rows, parents first, and return what is known of groups."""
+        """Learn from people and their rows, parents first, and return what is known of groups.
+
+        Of people who ask for more than nine of ten do, no row is learnt from.
+        """
+        k = common_level(levels)
         settings = Settings(k, self.exact, grouper.rng)
         self.name, self.columns = name, [c for c in schema.released if c in frame.columns]
         own = Schema(schema[column] for column in self.columns)
         sheets = {name: _Sheet(name, len(levels), frame.select(self.columns), own)}
         for table in tables:
             sheets[table.name] = _Sheet.of(table, settings)
+        placed = self._place(sheets, tables)
         for table in reversed(tables):
             sheets[table.name].lift(sheets[table.parent], settings, middle=table.parent != name)
         self.notes = [note for sheet in sheets.values() for note in sheet.notes]
@@ -212,7 +221,9 @@ class Histories:
         encoder = TableEncoder(root.schema).fit(
             people, (), Crowd.of_kept(k, levels <= k, None, grouper.rng)
         )
-        self.people = Shape(self.rules, exact=self.exact, also=root.rules)
+        rules = None if self.rules is None else self._of(sheets, placed, name)
+        own_rules = None if rules is None else [one.rule for one in rules]
+        self.people = Shape(own_rules, exact=self.exact, also=root.rules)
         secret = locate_sensitive(people, root.schema)
         block = Block(people, levels, None, secret)
         facts = self.people.fit(block, encoder, grouper)
@@ -223,25 +234,125 @@ class Histories:
         learnt = levels <= k
         for table in tables:
             sheet = sheets[table.name]
-            fitted, whole = sheet.fit(above[table.parent], settings, learnt)
+            rules = None if self.rules is None else self._of(sheets, placed, table.name)
+            fitted, whole = sheet.fit(above[table.parent], settings, learnt, rules)
             self.tables.append(fitted)
             above[table.name] = whole, {} if fitted.encoder is None else fitted.encoder.codecs
         return facts
 
+    def _place(self, sheets: Mapping[str, _Sheet], tables: Sequence[RowTable]) -> list[PlacedRule]:
+        """Find the table of each rule; what rows add up to is left out of their parent."""
+        parents = {table.name: table.parent for table in tables}
+        named = {
+            name: TableNames(sheet.every, parents.get(name), sheet.time)
+            for name, sheet in sheets.items()
+            if sheet.every
+        }
+        placing = Placing(named)
+        for text in self.rules or ():
+            placing.place(text)
+        self.sums = [s for s in placing.sums if s.column in sheets[s.table].frame.columns]
+        for one in self.sums:
+            sheet = sheets[one.table]
+            sheet.dtypes[one.column] = sheet.frame.schema[one.column]
+            sheet.frame = sheet.frame.drop(one.column)
+        self.types = {one.column: sheets[one.table].dtypes[one.column] for one in self.sums}
+        return placing.rules
+
+    def _of(
+        self, sheets: Mapping[str, _Sheet], placed: Sequence[PlacedRule], table: str
+    ) -> list[PlacedRule]:
+        """Return the rules of a table, with those of its children that are about constants."""
+        found = []
+        for one in placed:
+            sheet = sheets[one.table]
+            moved = {
+                name: sheet.constant[name] for name in one.rule.columns if name in sheet.constant
+            }
+            up = bool(moved) and {*moved} | {*one.fixed} >= {*one.rule.columns}
+            if up and sheet.table is not None and sheet.table.parent == table:
+                names = {**one.fixed, **moved}
+                found.append(PlacedRule(table, renamed(one.rule, names), {}))
+            elif not up and one.table == table:
+                found.append(one._replace(fixed={**one.fixed, **moved}))
+        return found
+
     def draw(
-        self, n: int | None, rng: np.random.Generator
+        self, n: int | None, rng: np.random.Generator, *, accept: bool = False
     ) -> tuple[dict[str, pl.DataFrame], dict[str, Ints]]:
-        """Draw people and their rows; return the tables, and the parent of each row."""
+        """Draw people and their rows; return the tables, and the parent of each row.
+
+        Rows that break a rule which was asked for are refused, unless they are accepted.
+        """
+        self.verify()
         whole = {self.name: self.people.draw(n, rng)}
         codecs: dict[str, Mapping[str, Any]] = {self.name: self.encoder.codecs}
-        owners = {}
+        owners: dict[str, Ints] = {}
+        self.broken: dict[str, int] = {}
         for table in self.tables:
-            drawn, owner = table.draw(whole[table.parent], codecs[table.parent], rng)
+            drawn, seen, owner = table.draw(whole[table.parent], codecs[table.parent], rng)
+            self.broken |= refuse_broken(table.plan, seen, accept=accept)
             whole[table.name], owners[table.name] = drawn, owner
             codecs[table.name] = {} if table.encoder is None else table.encoder.codecs
+        self._summarise(whole, owners)
+        checked = refuse_broken(self.people.plan, whole[self.name], accept=accept)
+        self.broken |= checked
         frames = {self.name: whole[self.name].select(self.columns)}
         frames |= {table.name: whole[table.name].select(table.columns) for table in self.tables}
         return frames, owners
+
+    def _summarise(self, whole: dict[str, pl.DataFrame], owners: Mapping[str, Ints]) -> None:
+        """Say of drawn parents what their drawn rows are: rules are verified on that."""
+        for table in reversed(self.tables):
+            above, owner, rows = whole[table.parent], owners[table.name], whole[table.name]
+            counts = np.bincount(owner, minlength=above.height)
+            series = [pl.Series(table.count, counts, dtype=above.schema[table.count])]
+            none, end = counts == 0, np.cumsum(counts) - 1
+            for name, at in ((table.first, end - counts + 1), (table.last, end)):
+                if name is not None and table.model is not None:
+                    time = rows[str(table.model.time)]
+                    series.append(_at(time, np.where(none, 0, at), none).alias(name))
+            for one in self.sums:
+                if one.child == table.name:
+                    series.append(self._added(one, rows[one.part], owner, above.height))
+            whole[table.parent] = above.with_columns(series)
+
+    def _added(self, one: Sum, part: pl.Series, owner: Ints, n: int) -> pl.Series:
+        values = np.nan_to_num(numbers_of(part))
+        sums = pl.Series(np.bincount(owner, weights=values, minlength=n).round(9))
+        dtype = self.types[one.column]
+        return (sums.round(0) if dtype.is_integer() else sums).cast(dtype).alias(one.column)
+
+    @property
+    def plans(self) -> dict[str, Plan]:
+        """Return how rules are kept in each table."""
+        return {self.name: self.people.plan} | {table.name: table.plan for table in self.tables}
+
+    def rules_kept(self) -> list[RuleSummary]:
+        """Return the rules that are kept, those that were found in the tables among them."""
+        kept = [one for plan in self.plans.values() for one in summarise_rules(plan)]
+        own = {*self.people.also}
+        sums = [RuleSummary(one.text, False, 0.0) for one in self.sums]
+        return sums + [one for one in kept if one.rule not in own]
+
+    def verify(self) -> None:
+        """Raise unless every leaf of every table holds as many people as it must."""
+        for shaped in self.people.tables:
+            shaped.model.verify()
+        for table in self.tables:
+            if table.model is not None:
+                table.model.verify()
+
+    def sentence(self) -> str:
+        """Return in words what every released row was drawn from."""
+        fewest = fewest_of(self.rests_on().values())
+        return (
+            "Released people are invented, and so is every history. Every value, number of rows "
+            f"and step of time is held by at least {min(fewest.values())} people; every "
+            "dependence, also that of one row on the row before, rests on at least "
+            f"{fewest[LEAF_PIECE]}, of whom none is more than a small part. A history as a whole "
+            "is a product of such steps: it is not shared by as many people."
+        )
 
     def rests_on(self) -> dict[str, dict[str, int]]:
         """Return for each table what a release shows, and of how many people each piece is."""
@@ -264,6 +375,7 @@ class _Sheet:
     frame: pl.DataFrame
     schema: Schema
     table: RowTable | None = None
+    names: list[str] = field(default_factory=list)
     time: str | None = None
     gap: float = 0.0
     lifted: list[tuple[int, Column, pl.Series]] = field(default_factory=list)
@@ -271,6 +383,12 @@ class _Sheet:
     constant: dict[str, str] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    dtypes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def every(self) -> list[str]:
+        """Return all columns of the table, also those that are not released."""
+        return self.names or self.frame.columns
 
     @classmethod
     def of(cls, table: RowTable, settings: Settings) -> _Sheet:
@@ -288,9 +406,11 @@ class _Sheet:
             if keys
             else np.argsort(table.owner, kind="stable")
         )
-        frame = table.frame.select(names)[by]
+        every, frame = table.frame.columns, table.frame.select(names)[by]
         table = replace(table, frame=frame, owner=table.owner[by], people=table.people[by])
-        sheet = cls(table.name, len(by), frame, Schema(table.schema[name] for name in names), table)
+        sheet = cls(
+            table.name, len(by), frame, Schema(table.schema[name] for name in names), table, every
+        )
         called = f"table '{table.name}': " if table.name else ""
         if found:
             sheet.notes.append(f"{called}the rows of a person are in the order of '{found}'")
@@ -426,6 +546,7 @@ class _Sheet:
         above: tuple[pl.DataFrame, Mapping[str, Any]],
         settings: Settings,
         learnt: Flags,
+        rules: list[PlacedRule] | None,
     ) -> tuple[FittedRows, pl.DataFrame]:
         """Learn the rows of the table, given the rows of the parent."""
         table, whole = self.table, self.summarised()
@@ -436,11 +557,12 @@ class _Sheet:
         )
         fitted = FittedRows(
             table.name, table.parent, names, None, Plan(), None, table.summary("count"), first,
-            last, dict(self.constant), list(self.made), list(above[1]), {},
+            last, dict(self.constant), list(self.made), list(above[1]), {}, {},
         )  # fmt: skip
         if not whole.width or not whole.height:
             return fitted, self._complete(whole, above[0])
-        return self._learn(whole, above, settings, learnt, fitted), self._complete(whole, above[0])
+        fitted = self._learn(whole, above, settings, learnt, fitted, rules)
+        return fitted, self._complete(whole, above[0])
 
     def _learn(
         self,
@@ -449,6 +571,7 @@ class _Sheet:
         settings: Settings,
         learnt: Flags,
         fitted: FittedRows,
+        rules: list[PlacedRule] | None,
     ) -> FittedRows:
         table, (k, exact, rng) = self.table, settings
         assert table is not None
@@ -459,13 +582,23 @@ class _Sheet:
         encoder = TableEncoder(schema).fit(whole, (), crowd)
         columns = {column.name: column for column in encoder.plain(whole, k, rng, people)}
         shown = as_released(whole, encoder.codecs, columns)
+        rows = Rows(owner, np.bincount(owner, minlength=above[0].height))
+        fixed = self.constant if rules is None else _joined(one.fixed for one in rules)
+        shown = shown.with_columns(
+            _fixed(name, there, shown, above[0], rows) for name, there in fixed.items()
+        )
+        if rules is None:
+            found = find_rules(shown, columns, k, people, writings_of(encoder.codecs), rng)
+            asked = [(rule, True) for rule in found if not {*rule.columns} <= {*fixed}]
+        else:
+            asked = [(one.rule, False) for one in rules if {*one.rule.columns} <= {*shown.columns}]
+        used = {name for rule, _ in asked for name in rule.columns}
+        fixed = {name: there for name, there in fixed.items() if name in used}
+        shown = shown.select(*columns, *fixed)
         every = np.ones(len(people), dtype=bool)
         given = frozenset([self.time] if self.time is not None else [])
         planner = Planner(shown, encoder.codecs, columns, k, people, rng, every, given)
-        found = find_rules(shown, columns, k, people, writings_of(encoder.codecs), rng)
-        plan, modelled = planner.plan([(rule, True) for rule in found])
-        counts = np.bincount(owner, minlength=above[0].height)
-        rows = Rows(owner, counts)
+        plan, modelled = planner.plan(asked)
         parents = _as_known(above[0], above[1], fitted.parents)
         demands = [one.demand for one in locate_sensitive(whole, schema)]
         gap = 0.0
@@ -477,12 +610,49 @@ class _Sheet:
             modelled, parents, rows, people, k, rng,
             time=self.time, gap=gap, exact=exact, demands=demands,
         )  # fmt: skip
-        return replace(fitted, encoder=encoder, plan=plan, model=model)
+        types = {there: shown.schema[name] for name, there in fixed.items()}
+        return replace(fitted, encoder=encoder, plan=plan, model=model, fixed=fixed, types=types)
 
     def _complete(self, whole: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
         assert self.table is not None
         moved = [above[there][self.table.owner].alias(n) for n, there in self.constant.items()]
         return pl.DataFrame([*whole, *moved])
+
+
+def _fixed(
+    name: str, there: str, shown: pl.DataFrame, above: pl.DataFrame, rows: Rows
+) -> pl.Series:
+    """Return a column of the row before, or of the parent, for each row."""
+    if name.startswith(BEFORE):
+        first = rows.place == 0
+        return _at(shown[there], np.maximum(np.arange(shown.height) - 1, 0), first).alias(name)
+    return above[there][rows.parent].alias(name)
+
+
+def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    return {name: there for part in parts for name, there in part.items()}
+
+
+def renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
+    """Return a rule about columns that are called otherwise."""
+
+    def changed(node: Node) -> Node:
+        if isinstance(node, Name):
+            return Name(names.get(node.column, node.column))
+        if isinstance(node, Call):
+            return Call(node.op, tuple(map(changed, node.args)))
+        return node
+
+    parts = tuple(Call(part.op, tuple(map(changed, part.args))) for part in rule.parts)
+    return replace(rule, parts=parts)
+
+
+def new_keys(n: int, dtype: Any, rng: np.random.Generator) -> pl.Series:
+    """Return new keys in random order, numbers where the old ones were."""
+    numbers = pl.Series(1 + rng.permutation(n))
+    if dtype.is_numeric():
+        return numbers.cast(dtype)
+    return numbers.cast(pl.String).str.zfill(len(str(n)))
 
 
 def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:

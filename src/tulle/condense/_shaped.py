@@ -143,7 +143,7 @@ class Shape:
     """The synthesis that keeps the shape of a table: cells, forests and condensed groups."""
 
     def __init__(
-        self, rules: Sequence[str] | None, *, exact: bool = False, also: Sequence[str] = ()
+        self, rules: Sequence[str | Rule] | None, *, exact: bool = False, also: Sequence[str] = ()
     ) -> None:
         self.rules = rules
         self.also = also  # rules that hold by what the columns are
@@ -304,7 +304,9 @@ def _planner(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generat
     return Planner(table, encoder.codecs, columns, k, block.people, rng, block.levels <= k)
 
 
-def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[tuple[Rule, bool]]:
+def _given(
+    rules: Sequence[str | Rule], frame: pl.DataFrame, planner: Planner
+) -> list[tuple[Rule, bool]]:
     """Read the rules that were given; those about columns that are not released say nothing."""
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise ParameterError(
@@ -312,7 +314,7 @@ def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[
         )
     released = planner.frame.columns
     names = dict.fromkeys([*released, *frame.columns])
-    parsed = [parse_rule(text, names) for text in rules]
+    parsed = [text if isinstance(text, Rule) else parse_rule(text, names) for text in rules]
     return [(rule, False) for rule in parsed if {*rule.columns} <= {*released}]
 
 

@@ -103,7 +103,7 @@ def test_a_release_has_other_people_whose_keys_join(
     together = visits["patient_id"].rle_id().n_unique() == visits["patient_id"].n_unique()
     assert together
     assert visits.select(pl.col("admitted").is_sorted().over("patient_id").all()).item()
-    assert "visits: 1 row of nobody, left out" in made.notes
+    assert "table 'visits': 1 row leads to nobody: left out" in made.notes
     assert "left out, for the policy does not state them: audit_log" in made.notes
 
 
@@ -340,7 +340,7 @@ def edited(policy: Path, old: str, new: str) -> Path:
         ("[tables.labs", "[tables.labors", r"\[tables.labors\].*'labs'"),
         ('link = "visit_id"', 'link = "visitid"', r"\[tables.labs\].*'visitid'.*'visit_id'"),
         ('key = "visit_id"', 'key = "visitid"', r"\[tables.visits\].*'visitid'.*'visit_id'"),
-        ('order = ["admitted"]', 'order = ["admited"]', "'visits'.*'admited'"),
+        ('order = ["admitted"]', 'order = ["admited"]', r"\[tables.visits\].*'admited'.*'admitted'"),
         ('key = "patient_id"\n', "", r"\[people\] needs a key"),
         ('key = "code"\n', "", r"\[tables.icd\].*key"),
         ('link = "visits.icd"', 'link = "icd"', r"\[tables.icd\].*patients.icd"),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tulle._commands._columns import guessed, left_out_rows
-from tulle._plurals import counted
 from tulle.errors import DataError, ParameterError, PolicyError, TulleError, nearest_name
 from tulle.io._formats import display_name, is_sql
 from tulle.table._linked import LEFT_OUT, LOOK_UP, TableSection
@@ -92,15 +91,10 @@ class LinkedTables:
         ]
 
     def notes(self) -> list[str]:
-        """Return what the policy does not say, and how many rows belong to nobody."""
-        told = [
-            f"{name}: {counted(count, 'row')} of nobody, left out"
-            for name, count in self.database.orphans.items()
-            if count
-        ]
-        if self.unstated:
-            told.append(f"left out, for the policy does not state them: {', '.join(self.unstated)}")
-        return told
+        """Return what the policy does not say."""
+        if not self.unstated:
+            return []
+        return [f"left out, for the policy does not state them: {', '.join(self.unstated)}"]
 
 
 def open_linked(

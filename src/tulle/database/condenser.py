@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tulle._checks import check_flag, check_int
 from tulle._people import distinct_people
+from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.condense._grouping import Grouper, check_facts
@@ -134,7 +135,7 @@ class DatabaseCondenser(BaseEstimator):
         self._rng, self._database = rng, _Layout(database)
         self._look_ups = _look_ups(database, int(levels.max()))
         self.rules_ = self._histories.rules_kept()
-        notes = [f"table '{table}': {count:,} rows lead to nobody: left out"
+        notes = [f"table '{table}': {counted(count, 'row', 'lead')} to nobody: left out"
                  for table, count in database.orphans.items() if count]  # fmt: skip
         weaker = [_EXACT] if self.exact_totals else []
         self.notes_ = weaker + notes + self._histories.notes + rule_notes(self.rules, self.rules_)
@@ -161,7 +162,7 @@ class DatabaseCondenser(BaseEstimator):
         frames, owners = self._histories.draw(people, self._rng, accept=self.accept_broken_rules)
         self.broken_rules_ = self._histories.broken
         released = self._database.with_keys(frames, owners, self._rng)
-        released |= self._look_ups
+        released |= self._database.empty | self._look_ups
         exits = self._database.exits
         return {name: exits[name].leave(frame) for name, frame in released.items()}
 
@@ -227,6 +228,8 @@ class _Layout:
         self.keys, self.links = dict(database.keys), dict(database.links)
         self.parents = dict(database.parents)
         self.people, self.made = database.people, database.repeats
+        self.empty = {name: table.select(_shown(database, name))
+                      for name, table in database.tables.items() if not table.height}  # fmt: skip
 
     def named(self, tables: dict[str, Any]) -> dict[str, Any]:
         """Return what there is of each table under its name; of people who were made, nothing."""
@@ -278,11 +281,18 @@ def _schema(database: Database, name: str) -> Schema:
     return schema
 
 
+def _shown(database: Database, name: str) -> list[str]:
+    """Return the columns of a table that a release has: keys, links, and what is released."""
+    named = {*database.keys.get(name, ()), *database.links.get(name, ())}
+    known = {*_schema(database, name).released} | named
+    return [column for column in database.tables[name].columns if column in known]
+
+
 def _row_tables(database: Database, root: str) -> list[RowTable]:
     """Return the tables of rows, parents first."""
     tables = []
     for name, table in database.tables.items():
-        if name in database.look_ups or name == root:
+        if name in database.look_ups or name == root or not table.height:
             continue
         order, key = database.order.get(name), database.keys.get(name, ())
         unique = bool(order) and order is not None and order[0] in key

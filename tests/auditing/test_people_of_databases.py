@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from tulle import Audit, Database, hospital, infer_columns
-from tulle.auditing._database import ComparedPeople, audit_people
+from tulle.auditing._database import ComparedPeople
+from tulle.auditing.audit import audit_people
 
 
 def linked(tables: dict[str, pl.DataFrame]) -> Database:

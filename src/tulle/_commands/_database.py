@@ -158,8 +158,9 @@ def _refuse_rare(made: Made, table: str, column: str) -> None:
 def _audited(made: Made, options: Any, command: str, *, whole: bool) -> Audit:
     """Return the audit of people, with the guarantee in words."""
     from tulle._random import seed_policy
-    from tulle.auditing._database import ComparedPeople, audit_people, unaudited_people
-    from tulle.auditing._pictures import left_out_section, notes_section
+    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing._pictures import left_out_section, notes_section, rules_section
+    from tulle.auditing.audit import audit_people, unaudited_people
 
     apart = None if made.apart is None else made.apart.database
     released = made.original.like(made.frames)
@@ -186,6 +187,7 @@ def _audited(made: Made, options: Any, command: str, *, whole: bool) -> Audit:
         },
         smallest_group=fewest,
         sections=[
+            *rules_section(_rules(made.condenser)),
             *notes_section([*made.original.notes(), *made.condenser.notes_]),
             *left_out_section(made.original.left_out()),
         ],
@@ -216,6 +218,18 @@ def guarantee_text(people: int, rests_on: Mapping[str, int], share: float | None
         f"{text} Of 100 released people, {100 * share:.0f} lie nearer to somebody in the data than "
         "to somebody who is not (50 is chance)."
     )
+
+
+def _rules(condenser: Any) -> list[dict[str, Any]]:
+    """Return the rules within and between tables, and how many released rows break each."""
+    return [
+        {
+            "rule": one.rule,
+            "source": "found in the tables" if one.found else "given",
+            "released records that break it": condenser.broken_rules_.get(one.rule, 0),
+        }
+        for one in condenser.rules_
+    ]
 
 
 def _rests_on(condenser: Any) -> dict[str, int]:
@@ -253,6 +267,7 @@ def _manifest(made: Made, source: dict[str, Any], options: Any) -> Manifest:
             "released": people,
             **({} if apart is None else {"kept apart as the control": apart}),
             "rows": {name: frame.height for name, frame in made.frames.items()},
+            "rules": _rules(made.condenser),
         },
         columns={
             f"{table}.{name}": entry
@@ -298,6 +313,7 @@ def _summary(made: Made) -> dict[str, Any]:
         "tables": {name: frame.height for name, frame in made.frames.items()},
         "rows": sum(len(rows) for rows in database.persons.values()),
         "released_rows": sum(made.frames[name].height for name in database.persons),
+        "rules_kept": len(made.condenser.rules_) - len(made.condenser.broken_rules_),
         "fewest_people": min(_rests_on(made.condenser).values()),
     }
 

@@ -194,7 +194,8 @@ def _audit_linked(
     asked: Mapping[str, Any],
 ) -> Audit:
     """Audit people who have rows in several tables."""
-    from tulle.auditing._database import ComparedPeople, audit_people
+    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing.audit import audit_people
 
     unmet = [word for word, given in asked.items() if given is not None]
     if unmet:

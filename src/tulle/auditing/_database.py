@@ -20,12 +20,11 @@ from tulle._attacks.nearest import nearest
 from tulle._attacks.records import chosen
 from tulle._attacks.result import AttackResult
 from tulle._plurals import counted
-from tulle._progress import bar
-from tulle._random import RandomState, spawn
 from tulle.auditing._tables import NUMBERS, Aligned, align, coded_alike, read_values
-from tulle.auditing.audit import Audit, audited, seeded, unaudited
+from tulle.condense._histories import find_order
 from tulle.database.database import Database
-from tulle.table.schema import Column, Kind, Role
+from tulle.table._person import person_names
+from tulle.table.schema import Column, Kind, Role, Schema
 
 _PERSON = "\0person"
 _MOST, _MOST_QUICKLY = 60, 25  # traits of people that are compared
@@ -36,7 +35,7 @@ _MOST_STEPS = 50  # categories of a column whose steps are looked at
 _WHICH = ("original", "release", "control")
 _TIMES = (pl.Date, pl.Datetime)
 
-LIMIT = (
+OF_HISTORIES = (
     "A released history as a whole is invented, and not shared by k people: each of its steps "
     "rests on many people, all of them together on nobody."
 )
@@ -53,8 +52,9 @@ class Trait(NamedTuple):
 
     @property
     def name(self) -> str:
-        of = f"{self.table}.{self.column}" if self.column else self.table
-        return f"{of} ({self.statistic})" if self.statistic else of
+        of = ".".join(part for part in (self.table, self.column) if part)
+        told = f"({self.statistic})" if of else self.statistic  # of a single table, "rows"
+        return f"{of} {told}".strip() if self.statistic else of
 
     @property
     def entry(self) -> Column | Role:
@@ -124,6 +124,22 @@ class ComparedPeople:
         none = [trait.name for trait in traits if not trait.column]
         return whole.drop(_PERSON).with_columns(pl.col(none).fill_null(0))
 
+    def aligned(self, quick: bool) -> tuple[Aligned, list[Trait]]:
+        """Return one row a person of all databases as the audit of a table takes them."""
+        traits = self.traits()[: _MOST_QUICKLY if quick else _MOST]
+        parts = [self.people(place, traits) for place in range(len(self.databases))]
+        control = parts[2] if len(parts) > 2 else None
+        entries = {trait.name: trait.entry for trait in traits}
+        return align(parts[0], parts[1], control, entries), traits
+
+    def summary(self) -> str:
+        """Say how many people and rows are compared."""
+        told = []
+        for word, database in zip(("original", "released", "kept apart"), self.databases):
+            rows = sum(len(who) for name, who in database.persons.items() if name in self.rows)
+            told.append(f"{database.n_people:,} people {word} ({counted(rows, 'row')})")
+        return f"{', '.join(told)}; {counted(len(self.rows), 'table')} of people."
+
     def histories(self, name: str, columns: Sequence[str]) -> list[HistoryRows]:
         """Return the rows of a table in each of the databases, by some columns."""
         entries = {column.name: column for column in self.columns[name]}
@@ -134,46 +150,33 @@ class ComparedPeople:
         ]
 
 
-def audit_people(
-    people: ComparedPeople,
-    random_state: RandomState = None,
-    *,
-    k: int = 10,
-    attempts: int | None = None,
-    target: str | None = None,
-    title: str = "Audit of a release",
-    quick: bool = False,
-) -> Audit:
-    """Audit a release of people by their traits, and by their rows."""
-    seed, generator = seeded(random_state)
-    first, second, third = spawn(generator, 3)
-    traits = people.traits()[: _MOST_QUICKLY if quick else _MOST]
-    parts = [people.people(place, traits) for place in range(len(people.databases))]
-    control = parts[2] if len(parts) > 2 else None
-    tables = align(parts[0], parts[1], control, {trait.name: trait.entry for trait in traits})
-    found = audited(tables, first, target=target, k=k, attempts=attempts, title=title, quick=quick)
-    work = list(_planned(people, tables, traits, min(attempts or _LINKED, _LINKED)))
-    results: list[AttackResult] = []
-    with bar("histories", len(work)) as advance:
-        for attack, rng in zip(work, spawn(second, len(work) + 1)):
-            result = attack(rng)
-            results += [] if result is None else [result]
-            advance(1)
-    return found.extended(
-        summary=_summary(people),
-        metrics=_nearer_members(tables, third),
-        attacks={result.name: result.to_dict() for result in results},
-        limits=[LIMIT],
-        provenance={"audit seed": seed, "compared": f"people, by {len(traits)} traits of each"},
-    )
+def compared_rows(
+    tables: Sequence[pl.DataFrame | None], columns: Sequence[Column], order: Sequence[str] = ()
+) -> ComparedPeople | None:
+    """Compare the people of one table (original, release, control) in which they have several rows.
 
-
-def unaudited_people(people: ComparedPeople, *, k: int, title: str) -> Audit:
-    """Return what can be said of a release of people that is not attacked."""
-    traits = people.traits()[:_MOST_QUICKLY]
-    parts = [people.people(place, traits) for place in (0, 1)]
-    tables = align(*parts, None, {trait.name: trait.entry for trait in traits})
-    return unaudited(tables, k=k, title=title).extended(summary=_summary(people), limits=[LIMIT])
+    None if the release does not say whose its rows are. Without an order, the one that a time that
+    rises within people gives.
+    """
+    original, release = tables[0], tables[1]
+    assert original is not None
+    assert release is not None
+    person = [c.name for c in columns if c.role is Role.PERSON and c.name in release.columns]
+    if not person or original[person[0]].n_unique() == original.height:
+        return None
+    if not order:
+        who = person_names(original[person[0]]).rank("dense").fill_null(0).cast(pl.Int64)
+        found = find_order(original, Schema(columns), who.to_numpy())
+        order = () if found is None else (found,)
+    databases = [
+        None
+        if table is None
+        else Database({"": table}, people="", key=person[0], order={"": order} if order else {})
+        for table in tables
+    ]
+    assert databases[0] is not None
+    assert databases[1] is not None
+    return ComparedPeople(databases[0], databases[1], databases[2], {"": columns})
 
 
 # What is said of a column of somebody's rows.
@@ -213,8 +216,8 @@ def _is_word(column: Column, statistic: str = "") -> bool:
 _Attack = Callable[[np.random.Generator], AttackResult | None]
 
 
-def _planned(
-    people: ComparedPeople, tables: Aligned, traits: Sequence[Trait], attempts: int
+def planned_on_rows(
+    people: ComparedPeople, tables: Aligned, traits: Sequence[Trait], attempts: int | None
 ) -> Iterator[_Attack]:
     """Yield each attack on rows, waiting for its generator."""
     by_table = [[t.name for t in traits if t.table == name] for name in people.rows]
@@ -233,7 +236,7 @@ def _planned(
             rows = people.histories(name, [column.name for column in seen])
             control = None if tables.control is None else (rows[2], tables.control)
             link = partial(linkage_of_rows, *rows[:2], *known, control=control)
-            yield partial(link, attempts=attempts, name=name)
+            yield partial(link, attempts=min(attempts or _LINKED, _LINKED), name=name)
 
 
 def _third(rows: list[HistoryRows]) -> HistoryRows | None:
@@ -244,7 +247,7 @@ def _may_be_steps(series: pl.Series, column: Column) -> bool:
     return column.kind not in (*NUMBERS, Kind.DATETIME) and 1 < series.n_unique() <= _MOST_STEPS
 
 
-def _nearer_members(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
+def nearer_members(tables: Aligned, rng: np.random.Generator) -> dict[str, float]:
     """Return the share of released people who lie nearer to a member than to a stranger.
 
     There are as many members as strangers, so that a half is chance.
@@ -258,12 +261,3 @@ def _nearer_members(tables: Aligned, rng: np.random.Generator) -> dict[str, floa
         for table in (tables.original, tables.control)
     ]
     return {"nearest_record_share": float(np.mean((far[0] < far[1]) + 0.5 * (far[0] == far[1])))}
-
-
-def _summary(people: ComparedPeople) -> str:
-    words = ("original", "released", "kept apart")
-    told = []
-    for word, database in zip(words, people.databases):
-        rows = sum(len(who) for name, who in database.persons.items() if name in people.rows)
-        told.append(f"{database.n_people:,} people {word} ({counted(rows, 'row')})")
-    return f"{', '.join(told)}; {counted(len(people.rows), 'table')} of people."

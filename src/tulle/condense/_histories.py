@@ -343,15 +343,22 @@ class Histories:
             if table.model is not None:
                 table.model.verify()
 
-    def sentence(self) -> str:
-        """Return in words what every released row was drawn from."""
+    def sentence(self, *, sizes: bool = True) -> str:
+        """Return in words what every released row was drawn from.
+
+        Without ``sizes``, which levels of single people may have set, in parts of these levels.
+        """
         fewest = fewest_of(self.rests_on().values())
+        cell = f"at least {min(fewest.values())} people"
+        leaf = f"at least {fewest[LEAF_PIECE]}"
+        if not sizes:
+            cell = "at least as many people as nine of ten require"
+            leaf = "as many" if self.exact else "twice as many"
         return (
             "Released people are invented, and so is every history. Every value, number of rows "
-            f"and step of time is held by at least {min(fewest.values())} people; every "
-            "dependence, also that of one row on the row before, rests on at least "
-            f"{fewest[LEAF_PIECE]}, of whom none is more than a small part. A history as a whole "
-            "is a product of such steps: it is not shared by as many people."
+            f"and step of time is held by {cell}; every dependence, also that of one row on the "
+            f"row before, rests on {leaf}, of whom nobody counts for more than a small part. A "
+            "history as a whole is a product of such steps: it is not shared by as many people."
         )
 
     def rests_on(self) -> dict[str, dict[str, int]]:
@@ -364,6 +371,95 @@ class Histories:
                 shown[LEAF_PIECE] = table.model.leaf
             found[table.name] = shown
         return found
+
+
+_EVERYBODY = "\0people"
+
+
+class LinkedRows:
+    """The synthesis of a table in which people have several rows: its release has people, too."""
+
+    def __init__(
+        self,
+        rules: Sequence[str] | None,
+        person: str,
+        order: Sequence[str] | None,
+        *,
+        exact: bool = False,
+        accept: bool = False,
+    ) -> None:
+        self.rules, self.person, self.exact, self.accept = rules, person, exact, accept
+        self.order = None if order is None else tuple(order)
+        self.parts: list[Histories] = []  # several where condensers were merged
+        self.notes: list[str] = []
+
+    def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
+        """Learn from the rows of people, and return what is known of the groups of people."""
+        assert block.people is not None
+        schema = Schema(encoder.columns_)
+        who = np.unique(block.people, return_inverse=True)[1]
+        levels = np.zeros(int(who.max()) + 1, dtype=np.int64)
+        np.maximum.at(levels, who, block.levels)
+        self.dtype = block.frame.schema[self.person]
+        self.columns = [c for c in block.frame.columns if c in schema or c == self.person]
+        rows = RowTable("", _EVERYBODY, block.frame, schema, who, who, self.order)
+        model = Histories(self.rules, exact=self.exact)
+        people = replace(grouper, levels=levels, people=None, sensitive=())
+        facts = model.fit(_EVERYBODY, pl.DataFrame(), Schema(), [rows], levels, people)
+        self.parts, self.notes = [model], model.notes
+        return facts
+
+    def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
+        """Draw so many people: their rows stand together, in order, under new keys."""
+        counts = np.array([part.people.tables[0].model.n_rows for part in self.parts])
+        sizes = counts if n is None else rng.multinomial(n, counts / counts.sum())
+        keys = new_keys(int(sizes.sum()), self.dtype, rng)
+        frames, first = [], 0
+        for part, size in zip(self.parts, sizes.tolist()):
+            drawn, owners = part.draw(size, rng, accept=self.accept)
+            key = keys[first + owners[""]].alias(self.person)
+            frames.append(drawn[""].with_columns(key).select(self.columns))
+            first += size
+        return pl.concat(frames, how="vertical_relaxed")
+
+    @property
+    def plan(self) -> Plan:
+        """Return the rules that single rows of a release can be checked by."""
+        plans = [plan for part in self.parts for plan in part.plans.values()]
+        rules = [
+            one for plan in plans for one in plan.rules if {*one.rule.columns} <= {*self.columns}
+        ]
+        units, merged, known, writings = (
+            {key: value for plan in plans for key, value in getattr(plan, name).items()}
+            for name in ("units", "merged", "known", "writings")
+        )
+        return Plan(tuple(dict.fromkeys(rules)), (), units, merged, known, writings)
+
+    def merged(self, other: LinkedRows) -> LinkedRows:
+        """Return the synthesis of both tables."""
+        both = LinkedRows(
+            self.rules, self.person, self.order,
+            exact=self.exact or other.exact, accept=self.accept and other.accept,
+        )  # fmt: skip
+        both.parts, both.dtype, both.columns = self.parts + other.parts, self.dtype, self.columns
+        both.notes = list(dict.fromkeys(self.notes + other.notes))
+        return both
+
+    def rests_on(self) -> dict[str, int]:
+        """Return what a release shows, and of how many people at least each piece is."""
+        return fewest_of(table for part in self.parts for table in part.rests_on().values())
+
+    def sentence(self, *, sizes: bool = True) -> str:
+        """Return in words what every released row was drawn from."""
+        return self.parts[0].sentence(sizes=sizes)
+
+    def limits(self) -> list[str]:
+        """Return what this synthesis does not protect."""
+        return [
+            *self.parts[0].people.limits(),
+            "A released history as a whole: each of its steps rests on many people, all of them "
+            "together on none. What histories reveal is measured, not guaranteed.",
+        ]
 
 
 @dataclass

@@ -241,7 +241,7 @@ class _Layout:
         self, frames: dict[str, pl.DataFrame], owners: dict[str, Ints], rng: np.random.Generator
     ) -> dict[str, pl.DataFrame]:
         """Return the tables with new keys, and links that join."""
-        people = frames[_PEOPLE].height if self.made else 0
+        people = int(owners[""].max(initial=-1)) + 1 if self.made else 0
         frames, owners = self.named(frames), self.named(owners) if self.made else owners
         made: dict[str, dict[str, pl.Series]] = {}
         for name, frame in frames.items():

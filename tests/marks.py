@@ -35,6 +35,9 @@ SLOW = [
     "attacks/test_people.py",
     "stream/test_people.py",
     "workflows/test_people.py",
+    # databases of people, condensed and audited
+    "workflows/test_database.py",
+    "auditing/test_people_of_databases.py",
     "workflows/test_leaks.py",
     "app/test_server.py",
     # single tests

@@ -28,6 +28,8 @@ _NAMES = {
     "tulle.condense.miners": ("GroupClassifier", "GroupKMeans"),
     "tulle.condense.training": ("CondensedTraining",),
     "tulle.stream.condenser": ("StreamCondenser",),
+    "tulle.database.database": ("Database",),
+    "tulle.database.condenser": ("DatabaseCondenser",),
     "tulle.tuning.search": ("GroupSizeSearch",),
     # older techniques, to compare with
     "tulle.baselines.generalize": ("generalize",),
@@ -42,7 +44,7 @@ _NAMES = {
     "tulle.rules.scenarios": ("choose_rules",),
     "tulle.rules.hider": ("RuleHider",),
     "tulle.rules.patterns": ("PatternSanitizer",),
-    "tulle.datasets": ("quest",),
+    "tulle.datasets": ("hospital", "quest"),
     # sketches
     "tulle.sketch.sketcher": ("Sketcher",),
     "tulle.sketch.sketches": ("Sketches",),

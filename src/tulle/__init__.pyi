@@ -12,6 +12,9 @@ from .condense.condenser import Condenser as Condenser
 from .condense.miners import GroupClassifier as GroupClassifier
 from .condense.miners import GroupKMeans as GroupKMeans
 from .condense.training import CondensedTraining as CondensedTraining
+from .database.condenser import DatabaseCondenser as DatabaseCondenser
+from .database.database import Database as Database
+from .datasets import hospital as hospital
 from .datasets import quest as quest
 from .errors import DataError as DataError
 from .errors import GateError as GateError

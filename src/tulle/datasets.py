@@ -1,4 +1,4 @@
-"""Generated data: the Quest basket generator of the association-rule literature.
+"""Generated data: the Quest basket generator of the association-rule literature, and a hospital.
 
 The generator of Agrawal and Srikant (VLDB 1994): a table of patterns (sets of items that are
 bought together), and transactions filled with corrupted copies of them. A data set called
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tulle._checks import check_int, check_real
 from tulle._random import RandomState, as_generator
-from tulle._types import Ints
+from tulle._types import Floats, Ints
 from tulle.errors import ParameterError
 
 _BLOCK = 32_768  # transactions drawn together; part of what a seed means
@@ -213,3 +213,103 @@ def _copy_items(
     copy_of = np.concatenate(copies)
     order = np.argsort(copy_of, kind="stable")
     return np.concatenate(columns)[order], copy_of[order]
+
+
+# A hospital: who is frail comes more often, stays longer, and gets worse.
+
+_START = np.datetime64("2020-01-01")
+_DISEASES = [  # code, name, chapter; the first half are of the frail
+    ("I10", "hypertension", "circulation"),
+    ("I21", "heart attack", "circulation"),
+    ("E11", "diabetes", "metabolism"),
+    ("J18", "pneumonia", "respiration"),
+    ("S72", "broken thigh bone", "injury"),
+    ("K35", "appendicitis", "digestion"),
+]
+_TESTS = ("creatinine", "haemoglobin", "sodium")
+
+
+def hospital(people: int = 1_000, *, random_state: RandomState = None) -> dict[str, Any]:
+    """Generate a hospital: patients, their visits, laboratory values of visits, and a code book.
+
+    Frail patients come more often, stay longer, and get worse from one visit to the next; a tenth
+    of the patients never came.
+
+    Parameters
+    ----------
+    people : int
+        Number of patients.
+    random_state : int, Generator, RandomState or None
+        The same seed gives the same hospital.
+
+    Returns
+    -------
+    dict of str to polars.DataFrame
+        ``patients`` (key ``patient_id``), ``visits`` (key ``visit_id``), ``labs``, and ``icd`` (key
+        ``code``), which is not about people.
+
+    Examples
+    --------
+    >>> from tulle import hospital
+    >>> tables = hospital(200, random_state=0)
+    >>> list(tables), tables["patients"].height
+    (['patients', 'visits', 'labs', 'icd'], 200)
+    """
+    import polars as pl
+
+    check_int("hospital", "people", people, 1)
+    rng = as_generator(random_state)
+    age = np.clip(rng.normal(55, 20, people), 0, 99)
+    frail = rng.normal(size=people) + (age - 55) / 25
+    patients = pl.DataFrame(
+        {
+            "patient_id": rng.choice(np.arange(5 * people), people, replace=False) + 100_000,
+            "sex": rng.choice(["f", "m"], people),
+            "born": _START - (365.25 * age).astype(np.int64),
+            "insurance": np.where(rng.random(people) < 0.15, "private", "public"),
+        }
+    )
+    visits, worse = _visits(patients["patient_id"].to_numpy(), frail, rng)
+    icd = pl.DataFrame(_DISEASES, schema=["code", "disease", "chapter"], orient="row")
+    labs = _labs(visits["visit_id"].to_numpy(), worse, rng)
+    return {"patients": patients, "visits": visits, "labs": labs, "icd": icd}
+
+
+def _visits(ids: Ints, frail: Floats, rng: np.random.Generator) -> tuple[Any, Floats]:
+    """Return the visits in random order of their keys, and how ill their patients are by then."""
+    import polars as pl
+
+    never = rng.random(len(ids)) < 0.1
+    counts = np.where(never, 0, 1 + rng.poisson(np.exp(0.5 + 0.4 * frail)))
+    of = np.repeat(np.arange(len(ids)), counts)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    gaps = 1 + rng.exponential(np.exp(4.6 - 0.4 * frail[of])).astype(np.int64)
+    total = np.cumsum(gaps)
+    days = total - (total - gaps)[first] + rng.integers(0, 365, len(ids))[of]
+    stay = rng.poisson(np.exp(0.8 + 0.3 * frail[of]))
+    ill = rng.random(len(of)) < 1 / (1 + np.exp(-frail[of]))
+    code = np.array([code for code, *_ in _DISEASES])[rng.integers(0, 3, len(of)) + 3 * ~ill]
+    visits = pl.DataFrame(
+        {
+            "visit_id": rng.permutation(len(of)) + 1,
+            "patient_id": ids[of],
+            "admitted": _START + days,
+            "discharged": _START + days + stay,
+            "ward": np.where(ill, "medicine", "surgery"),
+            "icd": code,
+            "cost": np.round(900 + 700 * stay + 1500 * ill + rng.exponential(400, len(of)), 2),
+        }
+    )
+    return visits, frail[of] + 0.3 * (np.arange(len(of)) - first)
+
+
+def _labs(visits: Ints, worse: Floats, rng: np.random.Generator) -> Any:
+    """Return up to a few laboratory values of each visit."""
+    import polars as pl
+
+    of = np.repeat(np.arange(len(visits)), rng.poisson(1.5, len(visits)))
+    which, noise = rng.integers(0, len(_TESTS), len(of)), rng.normal(size=len(of))
+    ill = worse[of]
+    values = [np.exp(4.4 + 0.2 * ill + 0.15 * noise), 14 - 0.6 * ill + 0.8 * noise, 140 + 3 * noise]
+    tests, value = np.array(_TESTS)[which], np.round(np.choose(which, values), 1)
+    return pl.DataFrame({"visit_id": visits[of], "test": tests, "value": value})

@@ -36,7 +36,7 @@ def plan_columns(
     refuse_two_roles(target, levels)
     declared = options.described(table.columns)
     _refuse_wide(sum(c.role.released for c in declared) if declared else table.width)
-    columns = declared or _guessed(table, decided=(target, levels))
+    columns = declared or guessed(table, decided=(target, levels))
     return with_roles(columns, target, levels)
 
 
@@ -50,7 +50,7 @@ def _refuse_wide(width: int) -> None:
         )
 
 
-def _guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:
+def guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:
     """Return the guessed columns, if none is left that a person has to decide about."""
     from tulle.table.inference import guess_columns
 

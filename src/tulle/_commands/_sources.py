@@ -33,6 +33,7 @@ def check_files(
     report: FilePath | None = None,
     writes: Mapping[str, FilePath | None] = _NONE,
     folders: tuple[str, ...] = (),
+    databases: tuple[str, ...] = (),
     in_parts: bool = False,
     force: bool,
 ) -> None:
@@ -40,10 +41,13 @@ def check_files(
 
     ``reads`` and ``writes`` are files by the words of their options. Those that are read must be
     there, those that are written must not (unless ``force``), and no two may be one file. What is
-    read may be a folder of parts if ``folders`` names it; a release ``in_parts`` may replace one.
+    read may be a folder of parts if ``folders`` names it, of tables if ``databases`` does; a
+    release ``in_parts`` may replace one.
     """
     sources = {name: sources_read(path)[0] for name, path in reads.items() if path is not None}
     for name, path in sources.items():
+        if name in databases and os.path.isdir(path):
+            continue
         parts: list[FilePath] = [*parts_of(path)] if name in folders else []
         for file in parts or [path]:
             if not is_sql(file):

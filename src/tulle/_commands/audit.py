@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
 from tulle._commands._columns import words_of
+from tulle._commands._linked import is_linked, open_linked
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
 from tulle._report.editions import K
@@ -72,13 +73,16 @@ def audit_files(
     the release left out. ``worst_case`` makes releases as the manifest says that this one was
     made.
     """
-    for file in (original, release):
+    linked = is_linked(original, policy)
+    if linked and has_manifest(original) and not has_manifest(release):
+        original, release = release, original  # the order in which one speaks of it
+    for file in () if linked else (original, release):
         format_of(file)
     # an original may be audited against itself
     files = (original, release, control, *earlier, known)
     tables = {os.path.realpath(path): path for path in files if path is not None}
-    reads = tables | {"--policy": policy}
-    check_files(reads, report=report, folders=tuple(tables), force=force)
+    reads, among = tables | {"--policy": policy}, "databases" if linked else "folders"
+    check_files(reads, report=report, force=force, **{among: tuple(tables)})
     _refuse_other_kinds(release)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
@@ -90,7 +94,10 @@ def audit_files(
         check_limits(
             limits, control=control is not None, earlier=bool(earlier), worst_case=worst_case
         )
-    if _are_large(original, release, options):
+    if linked:
+        asked = {"--earlier": earlier or None, "--known": known, "--worst-case": worst_case or None}
+        found = _audit_linked(original, release, control, options, asked)
+    elif _are_large(original, release, options):
         asked = {"--earlier": earlier or None, "--known": known, "--worst-case": worst_case or None}
         asked |= {options.word(name): limits[name] for name in _GATES_OF_WHOLE}
         found = _audit_large(original, release, control, options, asked)
@@ -177,6 +184,34 @@ def _audit_whole(
     if options.policy_file is None:
         return found
     return with_rules(found, options.policy.rules or (), table, released)
+
+
+def _audit_linked(
+    original: FilePath,
+    release: FilePath,
+    control: FilePath | None,
+    options: Auditing,
+    asked: Mapping[str, Any],
+) -> Audit:
+    """Audit people who have rows in several tables."""
+    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing.audit import audit_people
+
+    unmet = [word for word, given in asked.items() if given is not None]
+    if unmet:
+        raise ParameterError(f"{unmet[0]} is for a single table, not for linked ones: drop it")
+    policy, file = options.policy, options.policy_file
+    people = open_linked(original, policy, file)
+    others = [
+        None if place is None else open_linked(place, policy, file, like=people).database
+        for place in (release, control)
+    ]
+    compared = ComparedPeople(people.database, others[0], others[1], people.columns)
+    with options.naming():
+        return audit_people(
+            compared, options.seed, target=options.target, k=options.k, attempts=options.attempts,
+            title=f"Audit of {os.path.basename(display_name(release).rstrip('/'))}",
+        )  # fmt: skip
 
 
 def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:

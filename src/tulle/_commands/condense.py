@@ -21,12 +21,14 @@ from tulle._commands._columns import (
     without_opaque,
     words_of,
 )
+from tulle._commands._database import condense_linked
 from tulle._commands._decision import (
     UNAUDITED,
     Job,
     refuse_two_controls,
 )
 from tulle._commands._large import RESTS_ON, condense_large, is_large, refuse_in_parts
+from tulle._commands._linked import is_linked
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
 from tulle._commands.split import drawn_apart
@@ -63,6 +65,7 @@ class Condensing(Options):
     small_classes: str = "error"
     on_infeasible: str = "error"
     accept_broken_rules: bool = False
+    people: int | None = None  # how many to release, where people have several rows
     holdout: float | str | None = None
     audit: bool = True
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
@@ -101,6 +104,13 @@ def condense(
     the source out instead, or a command that has drawn them already gives them with ``apart``.
     ``report`` asks for the whole audit. Options left at None follow the policy, else the defaults.
     """
+    if is_linked(source, policy):
+        only_tables = {"levels": levels, "target": target}
+        return Condensed(*condense_linked(
+            source, output, resolve("condense", Condensing(), policy, given),
+            report=report, control=control, refused=only_tables, sign_key=sign_key,
+            accept_risk=accept_risk, command=command, force=force,
+        ))  # fmt: skip
     format_of(source), format_of(output)
     job = Job.opened(
         output, {"INPUT": source, "--policy": policy, "--control": control},

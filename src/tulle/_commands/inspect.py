@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import left_out_rows, quoted, to_keep
 from tulle._commands._large import look_at, repeated_in
+from tulle._commands._linked import ask, is_linked, proposed
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
 from tulle.io._formats import display_name, format_of, is_sql, split_sheet
+from tulle.table._linked import PeopleSection
 from tulle.table.policy import CONTEXT, Policy, write_policy
 from tulle.table.schema import Column, Role
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     import polars as pl
 
     from tulle._relations.proposals import Proposal
+    from tulle._types import FilePath
     from tulle.table.inference import Guess
     from tulle.table.uniqueness import SinglingOut
 
@@ -51,6 +55,8 @@ def inspect(
     """
     target = policy_path(source) if output is None else Path(output)
     keep = output is None and target.exists() and not force
+    if is_linked(source, None):
+        return _inspect_linked(source, target, keep=keep, force=force)
     format_of(source)
     writes = {} if keep else {"--output": target}
     check_files({"INPUT": source}, writes=writes, folders=("INPUT",), force=force)
@@ -66,11 +72,14 @@ def inspect(
     if looked.sampled:
         notes = notes + repeated_in(source, [g.column for g in guesses], looked.records)
     rules = _proposed_rules(table, [guess.column for guess in guesses])
+    columns = [guess.column for guess in guesses]
+    person = [column.name for column in columns if column.role is Role.PERSON]
     policy = Policy(
         tuple(_with_advice(guess) for guess in guesses),
         rules=tuple(rule.rule.text for rule in rules) if rules else None,
         rule_reasons={rule.rule.text: rule.reason for rule in rules},
         context=dict.fromkeys(CONTEXT, ""),
+        people=PeopleSection(order=_order(table, columns, person)),
     )
     found = singling_out(table, policy.named(Role.QUASI))
     if not keep:
@@ -93,9 +102,109 @@ def inspect(
             {"rule": one.rule.text, "records": one.records, "exceptions": one.exceptions}
             for one in rules
         ],
-        [*notes, *_column_notes(guesses), *_notes(found, target, keep)],
+        [*notes, *_column_notes(guesses), *_order_notes(policy), *_notes(found, target, keep)],
         policy,
     )
+
+
+def _inspect_linked(source: FilePath, target: Path, *, keep: bool, force: bool) -> Inspection:
+    """Look at linked tables: who is counted, how tables lead to them, and what columns are."""
+    writes = {} if keep else {"--output": target}
+    check_files({"INPUT": source}, writes=writes, databases=("INPUT",), force=force)
+    linked, plan = proposed(source)
+    if not plan.people.table:
+        raise DataError(ask(source, plan))
+    sections, guesses = {}, {}
+    for name, section in plan.tables.items():
+        ways = {*section.key, *section.link, *([plan.people.key] if not section.parent else [])}
+        table, second = linked.frames[name], plan.second.get(name, {})
+        guesses[name] = (
+            [] if section.role else _linked_guesses(table.drop(ways & {*table.columns}), second)
+        )
+        columns = tuple(_with_advice(guess) for guess in guesses[name])
+        order = _order(table, columns, section.link if section.parent else ())
+        sections[name] = replace(section, columns=columns, order=order)
+    policy = Policy(people=plan.people, tables=sections, context=dict.fromkeys(CONTEXT, ""))
+    if not keep:
+        write_policy(policy, target, made_for=Path(display_name(source)).name, force=force)
+    summary = {
+        "source": display_name(source),
+        "tables": len(linked.frames),
+        "people": linked.frames[plan.people.table].height,
+        "policy": os.fspath(target),
+        "policy_written": not keep,
+    }
+    rows = [(f"{name}.", guess) for name, of_table in guesses.items() for guess in of_table]
+    return Inspection(
+        summary,
+        [{**_column_row(guess), "name": dot + guess.column.name} for dot, guess in rows],
+        [{**_short_row(g), "name": dot + g.column.name} for dot, g in rows if g.column.reason],
+        [
+            {**row, "column": dot + row["column"]}
+            for dot, g in rows
+            for row in left_out_rows([g.column])
+        ],
+        [],
+        [],
+        [*plan.sentences, *_linked_notes(rows, plan.people.table, target, keep)],
+        policy,
+    )
+
+
+def _linked_guesses(frame: pl.DataFrame, second: Mapping[str, str]) -> list[Guess]:
+    """Return what the columns are; what holds another key names people, and is not released."""
+    from tulle.table.inference import guess_columns
+
+    return [
+        replace(
+            guess,
+            column=replace(guess.column, role=Role.IDENTIFIER,
+                           reason=f"holds the key of {second[guess.column.name]}"),
+            needs_decision=False,
+        )
+        if guess.column.name in second
+        else guess
+        for guess in guess_columns(frame)
+    ]  # fmt: skip
+
+
+def _linked_notes(
+    rows: list[tuple[str, Guess]], people: str, target: Path, kept: bool
+) -> list[str]:
+    undecided = [dot + guess.column.name for dot, guess in rows if guess.needs_decision]
+    notes = [
+        f"Which table is the people's decides whom a release protects: check that '{people}' has "
+        "one row for each of them, and that nobody stands above.",
+        "Roles are guessed from names and counts: check them before you release anything.",
+    ]
+    if undecided:
+        notes.append(
+            f"To be decided ({len(undecided)}): {quoted(undecided)}. The policy leaves them out."
+        )
+    return [*notes, _written(target, kept)]
+
+
+def _order(table: pl.DataFrame, columns: Iterable[Column], by: Sequence[str]) -> tuple[str, ...]:
+    """Return the time by which the rows of a person or a parent follow each other, if any."""
+    import polars as pl
+
+    from tulle.condense._histories import find_order
+    from tulle.table.schema import Schema
+
+    if not by:
+        return ()
+    named = pl.concat_str([pl.col(name).cast(pl.String) for name in by], separator="\0")
+    of = table.select(named.rank("dense").fill_null(0).cast(pl.Int64)).to_series().to_numpy()
+    found = find_order(table, Schema(columns), of)
+    return () if found is None else (found,)
+
+
+def _order_notes(policy: Policy) -> list[str]:
+    return [
+        f"Column '{name}' is a time that rises within people: [people] order = [\"{name}\"] "
+        "releases people with their rows in this order. Without it their rows have none."
+        for name in policy.people.order
+    ]
 
 
 def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal]:
@@ -127,10 +236,10 @@ def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal
 def policy_path(source: str | os.PathLike[str]) -> Path:
     """Return the path of a table's policy: ``people.csv.gz`` -> ``people.policy.toml``."""
     name = display_name(source)
-    if is_sql(source):
+    if is_sql(source) and "#" in name:
         stem = name.rpartition("#")[2].replace("/", "_") or "table"
     else:
-        stem = Path(split_sheet(name)[0]).name.split(".")[0]
+        stem = Path(split_sheet(name)[0].rpartition("://")[2]).name.split(".")[0]
     return Path(f"{stem}.policy.toml")
 
 
@@ -213,8 +322,10 @@ def _notes(found: SinglingOut, target: Path, kept: bool) -> list[str]:
             "columns with the most distinct values first, and none with a subset that singles "
             "out a fifth of the records."
         )
+    return [*notes, _written(target, kept)]
+
+
+def _written(target: Path, kept: bool) -> str:
     if kept:
-        notes.append(f"{target} already exists and was kept: pass --force to replace it.")
-    else:
-        notes.append(f"Edit {target} and pass it to other commands with --policy.")
-    return notes
+        return f"{target} already exists and was kept: pass --force to replace it."
+    return f"Edit {target} and pass it to other commands with --policy."

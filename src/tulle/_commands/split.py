@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import column_of
+from tulle._commands._linked import (
+    file_of,
+    is_linked,
+    open_linked,
+    refuse_no_folder,
+    suffix_of,
+)
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
-from tulle.errors import DataError
+from tulle._files import OutputExists
+from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
-from tulle.table.policy import load_policy
+from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -39,6 +49,8 @@ def split_file(
     force: bool = False,
 ) -> Divided:
     """Write the members and the control of a table, each in the format that its name says."""
+    if is_linked(source, policy):
+        return _split_linked(source, output, control, share, policy, person, target, seed, force)
     for file in (source, output, control):
         format_of(file)
     reads = {"INPUT": source, "--policy": policy}
@@ -64,6 +76,50 @@ def split_file(
         f"Next: tulle condense {display_name(output)} -o RELEASE --control {display_name(control)}",
     ]
     return Divided(summary_of(rows, person, target), notes)
+
+
+def _split_linked(
+    source: FilePath,
+    output: FilePath,
+    control: FilePath,
+    share: float,
+    policy: FilePath | None,
+    person: str | None,
+    target: str | None,
+    seed: int | None,
+    force: bool,
+) -> Divided:
+    """Write two folders with all tables, each person in one of them with all rows."""
+    from tulle.io.write import write_table
+
+    for word, given in (("--person", person), ("--target", target)):
+        if given is not None:
+            raise ParameterError(
+                f"{word} is for a single table: [people] of the policy counts here"
+            )
+    folders = {"--output": output, "--control": control}
+    for word, folder in folders.items():
+        refuse_no_folder(folder, word)
+        if os.path.isdir(folder) and os.listdir(folder) and not force:
+            raise OutputExists(f"{folder} holds files already: pass --force to replace them")
+    check_files({"INPUT": source, "--policy": policy}, databases=("INPUT",), force=force)
+    if len({os.path.realpath(path) for path in (source, output, control)}) < 3:
+        raise ParameterError("INPUT, --output and --control must be three different folders")
+    known = Policy() if policy is None else load_policy(policy)
+    whole = open_linked(source, known, policy)
+    halves, suffix = whole.divided(share, seed), suffix_of(source)
+    for folder, half in zip(folders.values(), halves):
+        Path(folder).mkdir(mode=0o700, exist_ok=True)
+        for name, frame in half.frames.items():
+            write_table(frame, Path(folder) / file_of(name, suffix), private=True, force=force)
+    counts = [half.database.n_people for half in halves]
+    summary = {"members": counts[0], "control": counts[1], "people": sum(counts),
+               "tables": len(whole.frames), "person": known.people.key}  # fmt: skip
+    next_step = (
+        "Release the members only; keep the control as carefully as the data. Next: tulle condense "
+        f"{output} -o RELEASE --control {control} --policy {policy}"
+    )
+    return Divided(summary, [*whole.notes(), next_step])
 
 
 def drawn_apart(

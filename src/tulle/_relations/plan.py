@@ -143,19 +143,19 @@ class Plan:
 
     def redraw(self, frame: pl.DataFrame, draw: Callable[[int], pl.DataFrame]) -> pl.DataFrame:
         """Replace records that break rules by others that do not; some stay if none are found."""
-        left = np.flatnonzero(self._breaking(frame))
+        left = np.flatnonzero(self.breaking(frame))
         for _ in range(_TRIES):
             if not len(left):
                 break
             fresh = draw(max(2 * len(left), _BATCH))
-            good = np.flatnonzero(~self._breaking(fresh))[: len(left)]
+            good = np.flatnonzero(~self.breaking(fresh))[: len(left)]
             rows = np.arange(frame.height)
             rows[left[: len(good)]] = frame.height + good
             frame = pl.concat([frame, fresh])[rows]
             left = left[len(good) :]
         return frame
 
-    def _breaking(self, frame: pl.DataFrame) -> Flags:
+    def breaking(self, frame: pl.DataFrame) -> Flags:
         """Return the records that break a rule which single records can break."""
         values = self.values(frame)
         wrong = np.zeros(frame.height, dtype=bool)
@@ -189,6 +189,7 @@ class Planner:
     people: Ints | None  # the person of each row, if some have several
     rng: np.random.Generator
     counted: Flags  # False for rows of people who ask for more than k: nothing is learnt of them
+    given: frozenset[str] = frozenset()  # columns that are never made of others
 
     def plan(self, rules: Sequence[tuple[Rule, bool]]) -> tuple[Plan, list[Column]]:
         """Return the plan, and the columns to model in place of the given ones."""
@@ -255,7 +256,7 @@ class Planner:
 
     def _free(self, target: str, formula: Node) -> bool:
         """Tell whether a column can be made of others: it is not yet, and they do not need it."""
-        if target in self.steps or target not in self.codecs:
+        if target in self.steps or target not in self.codecs or target in self.given:
             return False
         if not isinstance(self.codecs[target], NumberCodec) and self._written(target) is None:
             return False
@@ -321,7 +322,7 @@ class Planner:
         if part.op != "->":
             return
         *sources, target = columns_of(part)
-        blocked = target in self.steps or target not in self.columns
+        blocked = target in self.steps or target not in self.columns or target in self.given
         if blocked or any(name not in self.columns or self._is_coded(name) for name in sources):
             return
         if self._needs(sources, target):
@@ -350,7 +351,8 @@ class Planner:
         names = list(columns_of(part))
         if part.op not in ("one_of", "at_most_one_of") or len({*names}) < len(names):
             return
-        if any(name in self.steps or name not in self.columns for name in names):
+        made = {*self.steps} | self.given
+        if any(name in made or name not in self.columns for name in names):
             return
         ones = np.stack([self.values.numbers(name) for name in names], axis=1)
         pairs = [_cells_of_two(self.columns[name], one) for name, one in zip(names, ones.T)]
@@ -422,7 +424,8 @@ class Planner:
         target = next(columns_of(said))
         blank = Blanked(target, condition)
         coded = target in self.values.writings  # missing may be written as a code, such as N
-        if target in self.codecs and not coded and not self._needs(blank.sources, target):
+        free = target in self.codecs and target not in self.given
+        if free and not coded and not self._needs(blank.sources, target):
             self.blanks.setdefault(target, []).append(blank)
 
     # -- all together -----------------------------------------------------------------------------

@@ -40,6 +40,8 @@ _GRAVE_WITHOUT_CONTROL = {
     "exact_values": 0.30,
     **dict.fromkeys(("singling_out", "inference", "affine_hull", "homogeneity"), math.inf),
     **dict.fromkeys(("earlier_inference", "earlier_intersection"), math.inf),
+    # short histories coincide by chance, and columns that belong together join anybody
+    **dict.fromkeys(("walked", "alone_joined", "linkability"), math.inf),
 }
 FEWEST = PRESETS[0].k
 _MOST_TOLD = 5  # kinds of attacks

@@ -305,6 +305,13 @@ METRICS = {  # in the order of a report
         "share",
         about="people",
     ),
+    "nearest_record_share": Words(
+        "Released people nearer to a member",
+        "Of as many people in the data as kept out: how often the one nearest to a released person "
+        "is in the data; a half is chance.",
+        "share",
+        about="people",
+    ),
     "groups": Words("Groups", "How many groups the records were condensed into."),
     "smallest_group": Words("Smallest group", "Records in the smallest group."),
     "median_group": Words("Median group", "Records in the group of median size."),
@@ -331,6 +338,8 @@ ATTACKS = {
     "earlier_intersection": "Two releases, intersection",
     "worst_case": "Worst case",
     "singling_out": "Singling out",
+    "walked": "Steps that one person alone walked",
+    "alone_joined": "Alone only after the join of tables",
     "snapshots": "Successive snapshots",
     "snapshots_totals": "Successive snapshots, totals",
     "snapshots_fresh_rows": "Successive snapshots, new rows",
@@ -352,7 +361,7 @@ CRITERIA = (  # the first three are those of Opinion 05/2014 of the Article 29 W
     Criterion(
         "Singling out",
         "Can one person be isolated?",
-        ("singling_out", "exact_copies", "near_copies"),
+        ("singling_out", "exact_copies", "near_copies", "walked", "alone_joined"),
     ),
     Criterion(
         "Linkability",

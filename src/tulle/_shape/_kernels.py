@@ -25,20 +25,23 @@ def grow(
     states: Any,  # (n,) int64, the target's states, 0 .. n_states - 1
     n_states: int,
     ranks: Any,  # (n,) float64, the target's order, about 0 with variance 1; all 0 without one
-    people: Any,  # (n,) float64, 1 over the rows of the row's person
+    people: Any,  # (n,) int64, the person of each row, ascending; -1 for a row of nobody
     least: float,  # people in every leaf
     evidence: float,  # how many times what a split of noise explains a split must explain
+    *,
+    several: bool = False,  # whether people have several rows: they are then counted in each node
 ) -> Any:
     """Return the nodes of a tree (column, -1 in a leaf; left child), its cells and its leaves.
 
     The right child is the node after the left one.
 
     A split explains as much as possible of the variance of the target (of its states, one
-    indicator each, and of its ranks), and leaves at least ``least`` people on both sides.
+    indicator each, and of its ranks), and leaves at least ``least`` different people on both sides.
     """
     n = len(features)
-    # every leaf has a row, and there are fewer inner nodes than leaves
-    room = 2 * min(n, int(people.sum() / least) + 1) + 1
+    # every leaf has a row of a person, and there are fewer inner nodes than leaves
+    inside = int((people >= 0).sum())
+    room = 2 * min(n, int(inside / least) + 1) + 1
     nodes = np.zeros((room, 4), np.int64)  # ... and the first and the last of its rows
     left_cells = np.zeros((room, CELLS), np.bool_)
     rows, leaves = np.stack([np.arange(n), np.zeros(n, np.int64)])
@@ -49,6 +52,7 @@ def grow(
         features, starts, ordered, states, ranks, people, least, float(evidence),
         nodes, left_cells, rows, leaves, np.empty(n, np.int64),
         counts, sums, np.zeros((2, n_states)), np.empty(CELLS, np.int64), np.empty(CELLS),
+        np.zeros((2, CELLS)), np.empty(starts[-1], np.int64), several,
     )  # fmt: skip
     return np.ascontiguousarray(nodes[:used, :2].T), left_cells[:used], leaves
 
@@ -57,7 +61,8 @@ def grow(
 def _grow(
     features: Any, starts: Any, ordered: Any, states: Any, ranks: Any, people: Any, least: float,
     evidence: float, nodes: Any, left_cells: Any, rows: Any, leaves: Any, spare: Any,
-    counts: Any, sums: Any, totals: Any, order: Any, score: Any,
+    counts: Any, sums: Any, totals: Any, order: Any, score: Any, held: Any, place_of: Any,
+    several: bool,
 ) -> int:  # fmt: skip
     """Split nodes until none can be split, and return how many there are."""
     node_counts, below = totals[0], totals[1]
@@ -68,7 +73,7 @@ def _grow(
         first, last = nodes[node, 2], nodes[node, 3]
         size = float(last - first)
         rank_sum, rank_squares, persons = _measure(
-            rows, first, last, states, ranks, people, node_counts
+            rows, first, last, states, ranks, people, several, node_counts
         )
         state_kept = 0.0
         for s in range(len(node_counts)):
@@ -79,7 +84,9 @@ def _grow(
         found = -1
         # states count for the share that their variance has at this node, ranks for the other
         noise = state_noise + rank_noise
-        if persons >= 2 * least - 1e-9 and noise > 1e-9 * size:
+        # several rows of a person may be on both sides
+        enough = least if several else 2 * least
+        if persons >= enough - 1e-9 and noise > 1e-9 * size:
             best = evidence * noise / size
             big, next_big = _largest_two(node_counts)
             if rank_noise >= state_noise:
@@ -91,9 +98,14 @@ def _grow(
                     continue
                 if not ordered[j] and present > 2:
                     _sort(order, present, counts, sums, big, next_big, score)
+                if several:
+                    _count_people(
+                        rows, first, last, features, j, starts[j], people, order, present,
+                        place_of, held,
+                    )  # fmt: skip
                 gain, place = _best_border(
                     order, present, counts, sums, node_counts, below,
-                    size, persons, rank_sum, state_kept, rank_kept, least, best,
+                    size, persons, rank_sum, state_kept, rank_kept, least, best, held, several,
                 )  # fmt: skip
                 if place >= 0:
                     best, found = gain, j
@@ -117,9 +129,13 @@ def _grow(
 
 @part
 def _measure(
-    rows: Any, first: int, last: int, states: Any, ranks: Any, people: Any, node_counts: Any
-) -> Any:
-    """Count the states of some rows; return the sums of ranks, of their squares and of people."""
+    rows: Any, first: int, last: int, states: Any, ranks: Any, people: Any, several: bool,
+    node_counts: Any,
+) -> Any:  # fmt: skip
+    """Count states; return the sums of ranks and of their squares, and how many people there are.
+
+    Rows of a person follow each other in every node.
+    """
     for s in range(len(node_counts)):
         node_counts[s] = 0.0
     rank_sum, rank_squares, persons = 0.0, 0.0, 0.0
@@ -128,7 +144,9 @@ def _measure(
         node_counts[states[row]] += 1.0
         rank_sum += ranks[row]
         rank_squares += ranks[row] * ranks[row]
-        persons += people[row]
+        if people[row] >= 0:
+            if not several or i == first or people[row] != people[rows[i - 1]]:
+                persons += 1.0
     return rank_sum, rank_squares, persons
 
 
@@ -152,13 +170,40 @@ def _count(
     """Add up what each cell of each column holds."""
     for i in range(first, last):
         row = rows[i]
-        s, r, w = states[row], ranks[row], people[row]
+        s, r, w = states[row], ranks[row], 1.0 if people[row] >= 0 else 0.0
         for j in range(features.shape[1]):
             c = starts[j] + features[row, j]
             counts[c, s] += 1.0
             sums[c, 0] += 1.0
             sums[c, 1] += w
             sums[c, 2] += r
+
+
+@part
+def _count_people(
+    rows: Any, first: int, last: int, features: Any, column: int, start: int, people: Any,
+    order: Any, present: int, place_of: Any, held: Any,
+) -> None:  # fmt: skip
+    """Count how many people have their first and their last cell at each place of an order.
+
+    So many more are to the left of the border after it, and so many fewer to the right.
+    """
+    for q in range(present):
+        place_of[order[q]] = q
+        held[0, q], held[1, q] = 0.0, 0.0
+    lowest, highest = int64(CELLS), int64(-1)
+    for i in range(first, last):
+        row = rows[i]
+        if i > first and highest >= 0 and people[row] != people[rows[i - 1]]:
+            held[0, lowest] += 1.0
+            held[1, highest] += 1.0
+            lowest, highest = int64(CELLS), int64(-1)
+        if people[row] >= 0:
+            place = place_of[start + features[row, column]]
+            lowest, highest = min(lowest, place), max(highest, place)
+    if highest >= 0:
+        held[0, lowest] += 1.0
+        held[1, highest] += 1.0
 
 
 @part
@@ -218,7 +263,7 @@ def _sort(
 def _best_border(
     order: Any, present: int, counts: Any, sums: Any, node_counts: Any, below: Any,
     size: float, persons: float, rank_sum: float, state_kept: float, rank_kept: float,
-    least: float, best: float,
+    least: float, best: float, held: Any, several: bool,
 ) -> Any:  # fmt: skip
     """Return how much more than ``best`` the best border between two cells explains, and its place.
 
@@ -228,12 +273,14 @@ def _best_border(
     for s in range(n_states):
         below[s] = 0.0
     found = -1
-    n_left, w_left, r_left, kept_left = 0.0, 0.0, 0.0, 0.0
+    n_left, r_left, kept_left = 0.0, 0.0, 0.0
+    people_left, people_right = 0.0, persons
     kept_right = state_kept * size
     for q in range(present - 1):
         c = order[q]
         n_left += sums[c, 0]
-        w_left += sums[c, 1]
+        people_left += held[0, q] if several else sums[c, 1]
+        people_right -= held[1, q] if several else sums[c, 1]
         r_left += sums[c, 2]
         for s in range(n_states):
             m = counts[c, s]
@@ -241,9 +288,9 @@ def _best_border(
                 kept_left += m * (2.0 * below[s] + m)
                 kept_right += m * (m - 2.0 * (node_counts[s] - below[s]))
                 below[s] += m
-        if w_left < least - 1e-9:
+        if people_left < least - 1e-9:
             continue
-        if persons - w_left < least - 1e-9:
+        if people_right < least - 1e-9:
             break
         n_right, r_right = size - n_left, rank_sum - r_left
         explained = kept_left / n_left + kept_right / n_right - state_kept

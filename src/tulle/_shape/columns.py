@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from tulle._people import distinct_people
+from tulle._people import distinct_people, people_among
 from tulle._types import Flags, Floats, Integers, Ints
 
 
@@ -66,6 +66,15 @@ class Owners(NamedTuple):
         count are nobody's.
         """
         return distinct_people(np.where(self.counted, keys, -1), self.people, size)
+
+    def count(self) -> int:
+        """Return how many different people there are to learn from."""
+        return people_among(self.counted, self.people)
+
+    def numbered(self) -> Ints:
+        """Return the person of each row, -1 where it does not count."""
+        people = np.arange(len(self.weights)) if self.people is None else self.people
+        return np.where(self.counted, people, -1)
 
     def turns(self, rng: np.random.Generator) -> Floats:
         """Return a number in [0, 1) for each row, one for all rows of a person."""

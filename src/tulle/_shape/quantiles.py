@@ -127,9 +127,8 @@ def fit_quantiles(
         ``1.5 k`` are enough. Without it blocks are made of all, and ``k`` are enough.
     """
     owners = Owners.of(None, len(values)) if owners is None else owners
-    people = owners.weights
     # in a table of fewer than 1.5 k people, all of them are enough
-    enough = max(float(k), min(draw_threshold(k, rng), float(people.sum())))
+    enough = max(float(k), min(draw_threshold(k, rng), float(owners.count())))
     order = np.argsort(values, kind="stable")
     values, owners = values[order], owners.take(order)
     people = owners.weights
@@ -149,7 +148,8 @@ def fit_quantiles(
             rows = slice(*np.searchsorted(place, [first, last]))
             floor = distinct[first - 1] if bounded[0] else None
             top = distinct[last] if bounded[1] else None
-            pieces += _blocks(values[rows], people[rows], turns[rows], enough, floor, top, unit)
+            own = owners.take(rows)
+            pieces += _blocks(values[rows], own, turns[rows], enough, floor, top, unit)
     if not pieces:
         pieces = [_only(values, unit)]
     low, high = np.array(pieces).T
@@ -157,7 +157,8 @@ def fit_quantiles(
     cuts = _cuts(low, high)
     piece = np.searchsorted(cuts, values, side="left")
     weight: Floats = np.bincount(piece, weights=people, minlength=len(low)).astype(float)
-    cells = _cells(weight, (low == high) & (not coded), k)
+    holders = None if owners.people is None else owners.holders(piece, len(low))
+    cells = _cells(weight, (low == high) & (not coded), k, holders)
     shares = weight / weight.sum()
     if rng is not None:  # once and for all: many draws must not average to the true shares
         shares = rng.multinomial(len(values), shares) / len(values)
@@ -236,7 +237,7 @@ def _runs(atom: NDArray[np.bool_]) -> list[tuple[int, int, tuple[bool, bool] | N
 
 def _blocks(
     values: Floats,
-    people: Floats,
+    owners: Owners,
     turns: Floats,
     k: float,
     floor: float | None,
@@ -244,11 +245,12 @@ def _blocks(
     unit: float | None,
 ) -> list[tuple[float, float]]:
     """Cut a stretch without atoms into intervals of at least ``k`` of those whose turn it is."""
-    if people.sum() < k - _SLACK:
+    if owners.count() < k - _SLACK:
         return []
-    chosen = _choose(people, turns, k)
-    values, people = values[chosen], people[chosen]
-    starts = np.r_[0, _ends(people, k)]
+    chosen = _choose(owners, turns, k)
+    values, owners = values[chosen], owners.take(chosen)
+    several = owners.people is not None
+    starts = np.r_[0, _ends_of_people(owners, k) if several else _ends(owners.weights, k)]
     centers = np.add.reduceat(values, starts) / np.diff(np.r_[starts, len(values)])
     if floor is None:
         centers[0] = np.median(values[: starts[1]] if len(starts) > 1 else values)
@@ -270,14 +272,28 @@ def _blocks(
     return list(zip(lows.tolist(), np.maximum(lows, highs).tolist()))
 
 
-def _choose(people: Floats, turns: Floats, k: float) -> NDArray[np.bool_]:
+def _choose(owners: Owners, turns: Floats, k: float) -> NDArray[np.bool_]:
     """Return who makes the blocks: those whose turn is in the first half, or the first ``k``."""
     chosen = turns < 0.5
-    if people[chosen].sum() < k - _SLACK:
-        order = np.argsort(turns, kind="stable")
-        last = int(np.searchsorted(np.cumsum(people[order]), k - _SLACK))
-        chosen[order[: last + 1]] = True
+    if owners.take(chosen).count() < k - _SLACK:
+        ascending = np.unique(turns)  # one for each person
+        chosen = turns <= ascending[min(int(np.ceil(k - _SLACK)), len(ascending)) - 1]
     return chosen
+
+
+def _ends_of_people(owners: Owners, k: float) -> Ints:
+    """Return where blocks end, so that each holds at least ``k`` different people."""
+    block: dict[int, int] = {}  # the last block that holds a row of each person
+    ends: list[int] = []
+    held = 0
+    for row, person in enumerate(owners.numbered().tolist()):
+        if block.get(person, -1) < len(ends):
+            block[person] = len(ends)
+            held += 1
+        if held >= k - _SLACK:
+            ends.append(row + 1)
+            held = 0
+    return np.array(ends[:-1], dtype=np.int64)  # the last block takes in what is left
 
 
 def _ends(people: Floats, k: float) -> Ints:
@@ -328,8 +344,11 @@ def _cuts(low: Floats, high: Floats) -> Floats:
     return np.maximum.accumulate(cuts)
 
 
-def _cells(weight: Floats, atom: NDArray[np.bool_], k: int) -> Ints:
+def _cells(weight: Floats, atom: NDArray[np.bool_], k: int, holders: Ints | None = None) -> Ints:
     """Put neighbouring pieces together until every cell has ``k`` people and there are few cells.
+
+    Where people have several rows, the ``holders`` of each piece are given: pieces together have
+    at least as many as the one with most.
 
     A column of few pieces keeps them apart. Of many, exact values need more company than
     stretches: a leaf of a tree would otherwise hand out the very values of its people.
@@ -337,14 +356,17 @@ def _cells(weight: Floats, atom: NDArray[np.bool_], k: int) -> Ints:
     total = float(weight.sum())
     many = len(weight) > _FEW
     cells = np.zeros(len(weight), dtype=np.int64)
-    held, cell, least = 0.0, 0, float(k)
-    for place, (one, exact) in enumerate(zip(weight.tolist(), atom.tolist())):
+    first = float(k) if holders is None else 0.0
+    held, sure, cell, least = 0.0, 0.0, 0, first
+    people = (weight if holders is None else holders).tolist()
+    for place, (one, own, exact) in enumerate(zip(weight.tolist(), people, atom.tolist())):
         wanted = total / (_CELLS_OF_ATOMS if exact else _CELLS) if many else 0.0
-        if place and held >= k - _SLACK and (held >= least - _SLACK or one >= wanted > least):
-            cell, held, least = cell + 1, 0.0, float(k)
+        if place and sure >= k - _SLACK and (held >= least - _SLACK or one >= wanted > least):
+            cell, held, sure, least = cell + 1, 0.0, 0.0, first
         cells[place] = cell
         held += one
+        sure = held if holders is None else max(sure, own)
         least = max(least, wanted)
-    if cell and held < k - _SLACK:  # the last one is too small: part of the one before
+    if cell and sure < k - _SLACK:  # the last one is too small: part of the one before
         cells[cells == cell] = cell - 1
     return cells

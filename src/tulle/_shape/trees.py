@@ -26,7 +26,7 @@ TREES = 10  # of a column; their lots average out, and no person shapes all of t
 _GROWN_ON = 2 / 3  # of the people, each tree on others
 _EVIDENCE = 2.0, 8.0  # times what a split of noise explains: at least, and at most
 _LEAVES = 150  # that a tree could have, for each of these times: more of them try more splits
-_SLACK = 1e-9
+_OF_SEVERAL = 4.0  # at least, where people have several rows: rows of one person are alike
 _UNSURE = 3  # times k people: so many or fewer hold a category that is rare
 _ROUNDS = 8  # of capping what one person counts
 
@@ -103,6 +103,9 @@ def fit_forest(
     exact: bool = False,
     demand: Diversity | None = None,
     most: int | None = None,
+    view: tuple[Ints, Floats] | None = None,
+    trees: int = TREES,
+    grown_on: float = _GROWN_ON,
 ) -> Forest:
     """Grow trees for the cells of a column, on the cells of others.
 
@@ -128,16 +131,21 @@ def fit_forest(
         taken back.
     most : int, optional
         Rows that a tree is grown on, at most.
+    view : pair of ndarray (cells,), optional
+        What trees see of each cell of the target: a state, and its place in an order. By default
+        what the cells themselves say.
     """
     features = np.ascontiguousarray(features)
-    evidence = float(np.clip(owners.weights.sum() / (2 * k * _LEAVES), *_EVIDENCE))
+    fewest = _EVIDENCE[0] if owners.people is None else _OF_SEVERAL
+    evidence = float(np.clip(owners.weights.sum() / (2 * k * _LEAVES), fewest, _EVIDENCE[1]))
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
-    share = 1.0 if exact else _GROWN_ON
+    share = 1.0 if exact else grown_on
     times = _times(cells, target, owners, k, rng)
+    seen = (target.as_states(), target.order()) if view is None else view
 
     def fitted(own: np.random.Generator) -> Tree:
         split, left, goes_left = _grow(
-            features, sizes, ordered, target, cells, owners, least, most, share, evidence, own
+            features, sizes, ordered, seen, cells, owners, least, most, share, evidence, own
         )
         leaf = _leaves(features, split, goes_left, left)
         split, leaf = _hold_enough(split, left, leaf, owners, least)
@@ -148,14 +156,14 @@ def fit_forest(
             split, leaf = _take_back(demand, split, left, leaf, held, whole)
         return _counted(split, goes_left, left, leaf, held, target.size, owners)
 
-    return Forest(tuple(fitted(own) for own in spawn(rng, 1 if exact else TREES)))
+    return Forest(tuple(fitted(own) for own in spawn(rng, 1 if exact else trees)))
 
 
 def _grow(
     features: NDArray[np.uint8],
     sizes: Ints,
     ordered: Flags,
-    target: Cells,
+    view: tuple[Ints, Floats],
     cells: Ints,
     owners: Owners,
     least: int,
@@ -166,24 +174,29 @@ def _grow(
 ) -> tuple[Ints, Ints, NDArray[np.uint8]]:
     """Return the splits of one tree, their left children and which cells go left, in bits."""
     some = np.flatnonzero(owners.turns(rng) < grown_on)[:most]
-    people = owners.weights[some]
-    share = float(people.sum()) / max(float(owners.weights.sum()), _SLACK)
-    # by lot, a tree of a tiny table may be grown on nobody
-    if features.shape[1] == 0 or not share or people.sum() < 2 * least * share:
+    several = owners.people is not None
+    if owners.people is not None:  # the rows of a person follow each other
+        some = some[np.argsort(owners.people[some], kind="stable")]
+    chosen = owners.take(some)
+    share = chosen.count() / max(owners.count(), 1)
+    # by lot, a tree of a tiny table may be grown on nobody; rows of a person may go both ways
+    fewest = (1 if several else 2) * least * share
+    if features.shape[1] == 0 or not share or chosen.count() < fewest:
         return np.array([-1]), np.zeros(1, np.int64), np.zeros((1, MOST_CELLS // 8), np.uint8)
     from tulle._shape._kernels import grow
 
-    states = target.as_states()
+    states, ranks = view
     (split, left), goes_left, _ = grow(
         features[some],
         sizes,
         ordered,
         states[cells[some]],
         int(states.max()) + 1,
-        target.order()[cells[some]],
-        people,
+        ranks[cells[some]],
+        chosen.numbered(),
         float(least * share),
         evidence,
+        several=several,
     )
     return split, left, np.packbits(goes_left, axis=1)
 
@@ -203,16 +216,19 @@ def _hold_enough(
     split: Ints, left: Ints, leaf: Ints, owners: Owners, least: int
 ) -> tuple[Ints, Ints]:
     """Undo splits that leave fewer people of the whole table than every leaf must hold."""
-    held = np.bincount(leaf, weights=owners.weights, minlength=len(split)).astype(float)
     split = split.copy()
-    for node in range(len(split) - 1, -1, -1):  # children have higher numbers than parents
-        if split[node] < 0:
-            continue
-        sides = left[node] + np.arange(2)
-        held[node] = held[sides].sum()
-        if (held[sides] < least - _SLACK).any():
-            split[node] = -1
-    return split, _ends(split, left)[leaf]
+    inner = np.flatnonzero(split >= 0)
+    parent = np.zeros(len(split), dtype=np.int64)
+    parent[left[inner]] = parent[left[inner] + 1] = inner
+    while True:
+        end = _ends(split, left)
+        held = owners.holders(end[leaf], len(split))
+        leaves = (end == np.arange(len(split))) & (split < 0)
+        small = np.flatnonzero(leaves & (held < least))
+        small = small[small > 0]
+        if not len(small):
+            return split, end[leaf]
+        split[parent[small]] = -1
 
 
 def _take_back(

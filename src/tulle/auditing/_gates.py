@@ -21,7 +21,7 @@ _ATTACKS = {
     "max_copies": ("exact_copies", "near_copies"),
     "max_inference": ("inference",),
     "max_membership": ("membership",),
-    "max_singling_out": ("singling_out",),
+    "max_singling_out": ("singling_out", "walked", "alone_joined"),
     "max_reconstruction": ("exact_values", "sums_on_grid", "affine_hull"),
     "max_homogeneity": ("homogeneity",),
     "max_earlier": (

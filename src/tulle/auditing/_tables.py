@@ -96,7 +96,7 @@ def align(original: Any, release: Any, control: Any, policy: Any, earlier: Any =
     others = {"control": control, **kept}
     tables |= {which: opened(which, table) for which, table in others.items() if table is not None}
     names = _shared_columns(tables, roles)
-    tables = _read_values(tables, entries, names)
+    tables = read_values(tables, entries, names)
     kinds = {name: _agreed_kind(name, tables, entries.get(name)) for name in names}
     frames = _frames(list(tables.values()), kinds)
     columns = [_coded(name, [frame[name] for frame in frames]) for name in names]
@@ -145,6 +145,17 @@ def align_made(
     return align(people, release.select(n for n in release.columns if n in names), strangers, known)
 
 
+def coded_alike(
+    tables: Sequence[pl.DataFrame], entries: Mapping[str, Column | Kind | Role]
+) -> list[Records]:
+    """Return tables of the same columns as records, in the scale and the codes of the first."""
+    parts = dict(zip(("original", "release", "control"), tables))
+    kinds = {name: _agreed_kind(name, parts, entries.get(name)) for name in tables[0].columns}
+    frames = _frames(tables, kinds)
+    columns = [_coded(name, [frame[name] for frame in frames]) for name in kinds]
+    return [_records(columns, place, None) for place in range(len(tables))]
+
+
 def _present(column: Floats) -> Floats:
     return column[np.isfinite(column)]
 
@@ -152,7 +163,7 @@ def _present(column: Floats) -> Floats:
 # Opening: which columns are compared, and of which kind they are.
 
 
-def _read_values(
+def read_values(
     tables: Mapping[str, pl.DataFrame],
     entries: Mapping[str, Column | Kind | Role],
     names: Sequence[str],

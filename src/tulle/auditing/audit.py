@@ -34,6 +34,12 @@ from tulle.auditing._attackers import (
     knowledge,
     planned,
 )
+from tulle.auditing._database import (
+    OF_HISTORIES,
+    ComparedPeople,
+    nearer_members,
+    planned_on_rows,
+)
 from tulle.auditing._fitness import fitness, whole_cells
 from tulle.auditing._fitness_section import fitness_section
 from tulle.auditing._people import (
@@ -393,6 +399,43 @@ def audited(
             },
         }
     )
+
+
+def audit_people(
+    people: ComparedPeople,
+    random_state: RandomState = None,
+    *,
+    k: int = 10,
+    attempts: int | None = None,
+    target: str | None = None,
+    title: str = "Audit of a release",
+    quick: bool = False,
+) -> Audit:
+    """Audit a release of people by their traits, and by their rows."""
+    seed, generator = seeded(random_state)
+    first, second, third = spawn(generator, 3)
+    tables, traits = people.aligned(quick)
+    found = audited(tables, first, target=target, k=k, attempts=attempts, title=title, quick=quick)
+    work = list(planned_on_rows(people, tables, traits, attempts))
+    results: list[AttackResult] = []
+    with bar("histories", len(work)) as advance:
+        for attack, rng in zip(work, spawn(second, len(work) + 1)):
+            result = attack(rng)
+            results += [] if result is None else [result]
+            advance(1)
+    return found.extended(
+        summary=people.summary(),
+        metrics=nearer_members(tables, third),
+        attacks={result.name: result.to_dict() for result in results},
+        limits=[OF_HISTORIES],
+        provenance={"audit seed": seed, "compared": f"people, by {len(traits)} traits of each"},
+    )
+
+
+def unaudited_people(people: ComparedPeople, *, k: int, title: str) -> Audit:
+    """Return what can be said of a release of people that is not attacked."""
+    found = unaudited(people.aligned(quick=True)[0], k=k, title=title)
+    return found.extended(summary=people.summary(), limits=[OF_HISTORIES])
 
 
 def unaudited(tables: Aligned, *, k: int, title: str) -> Audit:

@@ -147,6 +147,7 @@ def where_to_look(release: str, report: str | None = None) -> list[str]:
     """Return the last lines of a releasing command."""
     from tulle.io._formats import display_name, is_sql
 
+    release = release if is_sql(release) else release.rstrip("/")
     suffix = "_manifest" if is_sql(release) else ".manifest.json"
     lines = [f"release   {display_name(release)}", f"manifest  {display_name(release + suffix)}"]
     return lines + ([f"report    {report}"] if report else [])

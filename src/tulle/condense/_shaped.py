@@ -142,8 +142,11 @@ def with_labels(
 class Shape:
     """The synthesis that keeps the shape of a table: cells, forests and condensed groups."""
 
-    def __init__(self, rules: Sequence[str] | None, *, exact: bool = False) -> None:
+    def __init__(
+        self, rules: Sequence[str | Rule] | None, *, exact: bool = False, also: Sequence[str] = ()
+    ) -> None:
         self.rules = rules
+        self.also = also  # rules that hold by what the columns are
         self.exact = exact
         self.tables: list[ShapedTable] = []  # several where condensers were merged
         self.notes: list[str] = []  # what a reader should know of this synthesis
@@ -160,9 +163,11 @@ class Shape:
         demands = [column.demand for column in block.sensitive]
         planner = _planner(block, encoder, k, grouper.rng)
         if self.rules is None:
-            plan, columns = planner.plan(_found(planner, encoder, k, grouper.rng, demands))
+            rules = _found(planner, encoder, k, grouper.rng, demands)
         else:
-            plan, columns = planner.plan(_given(self.rules, block.frame, planner))
+            rules = _given(self.rules, block.frame, planner)
+        also = [(rule, True) for rule, _ in _given(self.also, block.frame, planner)]
+        plan, columns = planner.plan([*also, *rules])
         label, classes = None, block.classes
         if classes is not None:
             label = _LABEL
@@ -299,7 +304,9 @@ def _planner(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generat
     return Planner(table, encoder.codecs, columns, k, block.people, rng, block.levels <= k)
 
 
-def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[tuple[Rule, bool]]:
+def _given(
+    rules: Sequence[str | Rule], frame: pl.DataFrame, planner: Planner
+) -> list[tuple[Rule, bool]]:
     """Read the rules that were given; those about columns that are not released say nothing."""
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise ParameterError(
@@ -307,7 +314,7 @@ def _given(rules: Sequence[str], frame: pl.DataFrame, planner: Planner) -> list[
         )
     released = planner.frame.columns
     names = dict.fromkeys([*released, *frame.columns])
-    parsed = [parse_rule(text, names) for text in rules]
+    parsed = [text if isinstance(text, Rule) else parse_rule(text, names) for text in rules]
     return [(rule, False) for rule in parsed if {*rule.columns} <= {*released}]
 
 

@@ -20,6 +20,7 @@ from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._grouping import GroupAttributes, Grouper, GroupFacts, Watcher, check_facts
+from tulle.condense._histories import LinkedRows
 from tulle.condense._levels import (
     check_levels,
     common_level,
@@ -28,7 +29,7 @@ from tulle.condense._levels import (
 )
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._papers import Papers
-from tulle.condense._people import locate_people
+from tulle.condense._people import locate_people, person_column
 from tulle.condense._shaped import Block, Shape, refuse_broken, rule_notes, summarise_rules
 from tulle.errors import DataError, ParameterError
 from tulle.table._encoder import TableEncoder
@@ -82,8 +83,14 @@ class Condenser(GroupAttributes, BaseEstimator):
         What a policy says of the columns: kinds, roles, weights, public bounds. A mapping gives
         each name a Column, a role or a kind: ``{"name": "identifier", "zip": "category"}``.
         Identifiers and ignored columns are left out of the release; a column with the role level
-        gives the levels. A column with the role person names the person of each row: every
-        group then holds at least ``k`` different people.
+        gives the levels. A column with the role person names the person of each row: ``k`` then
+        counts different people, and the release has people, too (see ``order``).
+    order : sequence of str, optional
+        Where people have several rows, the columns by which these are ordered, a time first: a
+        released person has a number of rows, a first time and steps of time, and each row depends
+        on the row before. By default a time that rises within people; without one their rows are a
+        set, in random order. An empty sequence takes rows in the order in which they stand. The
+        person column of the release holds new keys.
     on_infeasible : {"error", "suppress"}
         What to do if records ask for a larger group than there are records: stop, or withhold
         those records and count them in ``n_suppressed_``.
@@ -169,7 +176,7 @@ class Condenser(GroupAttributes, BaseEstimator):
     (200, 3)
     """
 
-    _synthesis: Shape | Papers
+    _synthesis: Shape | Papers | LinkedRows
 
     def __init__(
         self,
@@ -183,6 +190,7 @@ class Condenser(GroupAttributes, BaseEstimator):
         weights: Mapping[str, float] | Sequence[float] | None = None,
         target_weight: float = 1.0,
         columns: ColumnsLike | None = None,
+        order: Sequence[str] | None = None,
         on_infeasible: str = "error",
         rules: Sequence[str] | None = None,
         accept_broken_rules: bool = False,
@@ -197,6 +205,7 @@ class Condenser(GroupAttributes, BaseEstimator):
         self.weights = weights
         self.target_weight = target_weight
         self.columns = columns
+        self.order = order
         self.on_infeasible = on_infeasible
         self.rules = rules
         self.accept_broken_rules = accept_broken_rules
@@ -228,7 +237,8 @@ class Condenser(GroupAttributes, BaseEstimator):
         Parameters
         ----------
         n_samples : int, optional
-            How many; by default as many as were condensed.
+            How many; by default as many as were condensed. Where people have several rows, so many
+            people, each with all rows.
 
         Returns
         -------
@@ -313,7 +323,7 @@ class Condenser(GroupAttributes, BaseEstimator):
         return self._synthesis.rests_on()
 
     @property
-    def _weakest(self) -> Shape | Papers:
+    def _weakest(self) -> Shape | Papers | LinkedRows:
         """Return the synthesis whose sentence holds for every record."""
         return self._synthesis
 
@@ -342,17 +352,26 @@ class Condenser(GroupAttributes, BaseEstimator):
         secret = [column.at(kept) for column in sensitive]
         block = Block(frame.filter(kept), demands[kept], people, secret)
         self._border, self._rng = border, rng
-        self._learn(block, encoder, watch, withheld=int((~kept).sum()))
+        person = person_column(schema) if people is not None and self._keeps_shape else None
+        self._learn(block, encoder, watch, withheld=int((~kept).sum()), person=person)
 
     def _learn(
-        self, block: Block, encoder: TableEncoder, watch: Watcher | None, *, withheld: int
+        self,
+        block: Block,
+        encoder: TableEncoder,
+        watch: Watcher | None,
+        *,
+        withheld: int,
+        person: str | None = None,
     ) -> None:
         """Learn what records are drawn from, and keep what is known of the groups."""
-        synthesis = self._unfitted()
+        synthesis = self._unfitted(person)
         facts = synthesis.fit(block, encoder, self._grouper(block, self._rng, watch))
         self._keep(synthesis, encoder, replace(facts, suppressed=withheld))
 
-    def _keep(self, synthesis: Shape | Papers, encoder: TableEncoder, facts: GroupFacts) -> None:
+    def _keep(
+        self, synthesis: Shape | Papers | LinkedRows, encoder: TableEncoder, facts: GroupFacts
+    ) -> None:
         self._synthesis, self._encoder, self.groups_ = synthesis, encoder, facts
         self.rules_ = summarise_rules(synthesis.plan)
         notes = self._weaker() + table_notes(facts, encoder) + synthesis.notes
@@ -362,8 +381,13 @@ class Condenser(GroupAttributes, BaseEstimator):
         """Return where protection is weaker than it looks."""
         return fact_notes(self.groups_, exact=self.exact_totals)
 
-    def _unfitted(self) -> Shape | Papers:
+    def _unfitted(self, person: str | None = None) -> Shape | Papers | LinkedRows:
         """Return the synthesis that the parameters ask for."""
+        if person is not None:
+            return LinkedRows(
+                self.rules, person, self.order,
+                exact=self.exact_totals, accept=self.accept_broken_rules,
+            )  # fmt: skip
         if self._keeps_shape:
             return Shape(self.rules, exact=self.exact_totals)
         return Papers(self.rules, self.synthesis, exact=self.exact_moments)

@@ -284,6 +284,11 @@ def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
     return plan
 
 
+def csv_names(path: Path) -> list[str]:
+    """Return the names of the columns, from the beginning of the file."""
+    return _head(path, record_blocks(path, quoted=True))[0].names
+
+
 def csv_frames(plan: CsvPlan, names: list[str]) -> Iterator[pl.DataFrame]:
     """Make the second pass: yield typed frames of the named columns, at least one.
 

@@ -59,7 +59,7 @@ def format_of(source: Source) -> Format:
     parts = parts_of(source)
     if parts:
         return format_of(parts[0])
-    found = _by_extension(Path(split_sheet(source)[0]))
+    found = by_extension(Path(split_sheet(source)[0]))
     if found is None:
         raise DataError(
             f"{display_name(source)}: unknown table format. Use .csv, .csv.gz, .ndjson, "
@@ -76,7 +76,7 @@ def parts_of(source: Source) -> list[Path]:
     if is_sql(source) or not os.path.isdir(source):
         return []
     found = sorted(path for path in Path(source).iterdir() if not path.name.startswith((".", "_")))
-    kinds = {_by_extension(path) for path in found}
+    kinds = {by_extension(path) for path in found}
     if len(kinds) > 1 or not kinds <= {Format.CSV, Format.NDJSON, Format.PARQUET, Format.ARROW}:
         raise DataError(
             f"{source} is a folder of other things than the parts of one table: leave nothing in "
@@ -85,7 +85,7 @@ def parts_of(source: Source) -> list[Path]:
     return found
 
 
-def _by_extension(path: Path) -> Format | None:
+def by_extension(path: Path) -> Format | None:
     name = Path(path.name.lower())
     if name.suffix != ".gz":
         return _EXTENSIONS.get(name.suffix)

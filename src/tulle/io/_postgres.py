@@ -16,6 +16,19 @@ from tulle.io.write import flat
 
 _CASTS = {"numeric": "::double precision", "money": "::numeric::double precision"}
 _TEXT = "::text"
+# the tables, and what they declare (a column of no other table is part of the own key)
+DECLARED = (
+    """SELECT relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+       WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND pg_table_is_visible(c.oid)
+       AND n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema' ORDER BY 1""",
+    """SELECT k.oid::bigint, t.relname::text, a.attname::text, p.relname::text, b.attname::text
+       FROM pg_constraint k JOIN pg_class t ON t.oid = k.conrelid
+       LEFT JOIN pg_class p ON p.oid = k.confrelid
+       CROSS JOIN LATERAL unnest(k.conkey, k.confkey) WITH ORDINALITY AS u (own, other, place)
+       JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = u.own
+       LEFT JOIN pg_attribute b ON b.attrelid = p.oid AND b.attnum = u.other
+       WHERE k.contype IN ('p', 'f') AND pg_table_is_visible(t.oid) ORDER BY k.oid, u.place""",
+)
 
 
 @dataclass(frozen=True)

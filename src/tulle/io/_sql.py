@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import polars as pl
@@ -25,6 +25,7 @@ from tulle._files import OutputExists
 from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._formats import Format, display_name, existing_file, is_query
 from tulle.io._text import stamp_of
+from tulle.table._links import Link
 
 _LONGEST_NAME = 63  # bytes, of PostgreSQL
 
@@ -82,6 +83,47 @@ def parse(source: str) -> Address:
         # SQLite would take a database in memory, and what is written there is gone
         raise DataError(f"{display_name(source)}: give a file: sqlite:///file.db#table")
     return Address(source, sqlite, place, selection.strip())
+
+
+class Declared(NamedTuple):
+    """The tables of a database (no views), with the keys that it declares."""
+
+    tables: list[str]
+    keys: dict[str, tuple[str, ...]]
+    links: list[Link]
+
+    @classmethod
+    def of(cls, tables: list[str], rows: Iterable[tuple[Any, ...]]) -> Declared:
+        """Read rows of (constraint, table, column, other table, other column), in their order.
+
+        There is no other table where the column is part of the table's own key.
+        """
+        parts: dict[Any, list[tuple[Any, ...]]] = {}
+        for constraint, *columns in rows:
+            parts.setdefault((columns[0], constraint, columns[2]), []).append((*columns,))
+        keys = {t: tuple(c[1] for c in cs) for (t, _, other), cs in parts.items() if other is None}
+        links = [
+            Link(
+                table,
+                tuple(column[1] for column in columns),
+                other,
+                tuple(column[3] for column in columns if column[3]) or keys.get(other, ()),
+            )
+            for (table, _, other), columns in parts.items()
+            if other is not None
+        ]
+        known = [one for one in links if one.parent in tables and len(one.key) == len(one.columns)]
+        return cls(tables, {t: key for t, key in keys.items() if t in tables}, known)
+
+
+def declared_tables(source: str) -> Declared:
+    """Return the tables of a database, and its primary and foreign keys."""
+    address = parse(source)
+    if address.sqlite:
+        existing_file(address.place)
+    with connected(address) as connection:
+        tables, rows = (execute(connection, s) for s in _dialect(address).DECLARED)
+    return Declared.of([str(name) for (name,) in tables], rows)
 
 
 def open_query(source: str) -> Query:

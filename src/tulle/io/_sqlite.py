@@ -23,6 +23,15 @@ _OPTIONS = {"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)}
 _AT_ONCE = 200  # columns asked about in one statement: SQLite allows 2000 results
 _SEEDS: dict[pl.DataType, str] = {pl.Int64(): "0", pl.Float64(): "0.0", pl.String(): "''"}
 _CASTS: dict[pl.DataType, str] = {pl.Int64(): "INTEGER", pl.Float64(): "REAL", pl.String(): "TEXT"}
+# the tables, and what they declare (a column of no other table is part of the own key)
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+DECLARED = (
+    f"{_TABLES} ORDER BY name",
+    f"""SELECT -1, m.name, i.name, NULL, NULL, i.pk AS place
+        FROM ({_TABLES}) m, pragma_table_info(m.name) i WHERE i.pk > 0
+        UNION ALL SELECT f.id, m.name, f."from", f."table", f."to", f.seq
+        FROM ({_TABLES}) m, pragma_foreign_key_list(m.name) f ORDER BY 2, 1, 6""",
+)
 
 
 @dataclass(frozen=True)

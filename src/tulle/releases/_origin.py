@@ -70,7 +70,8 @@ def _owners_key() -> SecretKey | None:
 
 def _value(path: str | os.PathLike[str], key: SecretKey, salt: str) -> str:
     running = hmac.new(key.derive("source"), salt.encode(), "sha256")
-    parts = sorted(Path(path).glob("part-*")) if Path(path).is_dir() else [Path(path)]
+    within = Path(path).iterdir() if Path(path).is_dir() else [Path(path)]
+    parts = sorted(p for p in within if p.is_file() and not p.name.startswith((".", "_")))
     for part in parts:
         with open(part, "rb") as file:
             while block := file.read(1 << 20):

@@ -17,8 +17,13 @@ every command reads it. It holds no value of the data but special ones that many
     [rules]                # between columns; without this section they are looked for
     order = "admitted <= discharged"
 
+    [people]               # of a table with a column of the role person: their rows in order
+    order = ["year"]
+
     [context]              # for reports; a field that is empty is shown as empty
     recipient = "the cancer registry, under contract 2026-14"
+
+Linked tables have sections of their own (:mod:`tulle.table._linked`).
 """
 
 from __future__ import annotations
@@ -36,6 +41,14 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tulle.errors import PolicyError, nearest_name
+from tulle.table._linked import (
+    PeopleSection,
+    TableSection,
+    check_sections,
+    people_section,
+    sdv_sections,
+    table_sections,
+)
 from tulle.table.schema import WEIGHTS, Column, Kind, Role, contradiction
 
 # commands whose parameters a policy may keep
@@ -70,7 +83,7 @@ COLUMN_OPTIONS = (  # of a column in a policy
 )
 _LONGEST = 4 << 20  # characters: 10,000 columns take half of it
 _MOST_DOTS = 100  # in a line
-_SECTIONS = ("columns", "rules", "context", *COMMANDS)
+_SECTIONS = ("columns", "rules", "context", "people", "tables", *COMMANDS)
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -93,6 +106,10 @@ class Policy:
     context : mapping
         Who receives a release, what for, and who decides: words for reports, by the names
         ``recipient``, ``purpose``, ``knowledge``, ``safeguards``, ``until`` and ``decided_by``.
+    people : PeopleSection
+        The table and key that name the people of linked tables; or the order of a person's rows.
+    tables : mapping
+        Of linked tables, each with its parent, link, key, order, role and columns.
 
     Examples
     --------
@@ -109,6 +126,8 @@ class Policy:
     rules: tuple[str, ...] | None = None
     rule_reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     context: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    people: PeopleSection = field(default_factory=PeopleSection)
+    tables: Mapping[str, TableSection] = field(default_factory=lambda: MappingProxyType({}))
 
     def named(self, *roles: Role) -> list[str]:
         """Return the names of the columns that have one of these roles.
@@ -231,7 +250,9 @@ def load_policy(path: str | os.PathLike[str], names: Iterable[str] | None = None
 
 
 def parse_policy(text: str) -> Policy:
-    """Parse a policy from TOML."""
+    """Parse a policy from TOML, or from the metadata of SDV, which are JSON."""
+    if text.lstrip().startswith("{"):
+        return _sdv_policy(text)
     _refuse_nested(text)
     try:
         entries = tomllib.loads(text)
@@ -250,8 +271,26 @@ def parse_policy(text: str) -> Policy:
         having = [f"'{column.name}'" for column in columns if column.role is role]
         if len(having) > 1:
             raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
-    context = _context(entries.pop("context", {}))
-    return Policy(columns, MappingProxyType(entries), rules, context=MappingProxyType(context))
+    context = MappingProxyType(_context(entries.pop("context", {})))
+    people = people_section(entries.pop("people", {}))
+    tables = table_sections(entries.pop("tables", {}), _column)
+    check_sections(people, tables, columns=bool(columns))
+    kept = MappingProxyType(entries)
+    return Policy(columns, kept, rules, context=context, people=people, tables=tables)
+
+
+def _sdv_policy(text: str) -> Policy:
+    from tulle._json import read_json
+
+    try:
+        entries = read_json(text)
+    except (ValueError, RecursionError):
+        raise PolicyError("not valid JSON (as the metadata of SDV are)") from None
+    people, tables = sdv_sections(entries)
+    if "" in tables:
+        return Policy(tables[""].columns, people=people)
+    check_sections(people, tables, columns=False)
+    return Policy(people=people, tables=tables)
 
 
 def _rules(entry: Any) -> tuple[str, ...]:
@@ -459,16 +498,8 @@ _RULES_HEAD = """\
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
     """Return a policy as TOML."""
     parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
-    for column in policy.columns:
-        lines = [f"[columns.{_key(column.name)}]"]
-        lines += [f"kind = {_value(str(column.kind))}", f"role = {_value(str(column.role))}"]
-        plain = Column(column.name, column.kind, column.role)
-        lines += [
-            f"{option} = {_value(getattr(column, option))}"
-            for option in COLUMN_OPTIONS[2:]
-            if getattr(column, option) != getattr(plain, option)
-        ]
-        parts.append("\n".join(lines) + "\n")
+    parts += _linked_sections(policy)
+    parts += [_column_section("columns", column) for column in policy.columns]
     if policy.context:
         lines = ["[context]", "# printed on page one of every report; what is empty is shown so"]
         for name, question in CONTEXT.items():
@@ -482,6 +513,36 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
     if policy.rules is not None:
         parts.append(_rules_section(policy.rules, policy.rule_reasons))
     return "\n".join(parts)
+
+
+def _linked_sections(policy: Policy) -> list[str]:
+    """Return the people, and each of the linked tables followed by its columns."""
+    sections = {
+        "people": policy.people,
+        **{f"tables.{_key(n)}": t for n, t in policy.tables.items()},
+    }
+    parts = []
+    for name, section in sections.items():
+        given = {option: value for option, value in vars(section).items() if value}
+        columns = given.pop("columns", ())
+        one = {n: v[0] for n, v in given.items() if n in ("link", "key") and len(v) == 1}
+        lines = [f"{option} = {_value(value)}" for option, value in (given | one).items()]
+        if lines:
+            parts.append("\n".join([f"[{name}]", *lines]) + "\n")
+        parts += [_column_section(f"{name}.columns", column) for column in columns]
+    return parts
+
+
+def _column_section(where: str, column: Column) -> str:
+    lines = [f"[{where}.{_key(column.name)}]"]
+    lines += [f"kind = {_value(str(column.kind))}", f"role = {_value(str(column.role))}"]
+    plain = Column(column.name, column.kind, column.role)
+    lines += [
+        f"{option} = {_value(getattr(column, option))}"
+        for option in COLUMN_OPTIONS[2:]
+        if getattr(column, option) != getattr(plain, option)
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _rules_section(rules: Iterable[str], reasons: Mapping[str, str]) -> str:

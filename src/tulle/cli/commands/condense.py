@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     help="Minimum group size. Default: 10; with --target, the approximate GCD of the class sizes.",
 )
 @click.option(
+    "--people", type=click.IntRange(1), metavar="N", help="How many people to release.  [as many]"
+)
+@click.option(
     "--levels", metavar="COLUMN", help="Column with each record's own minimum group size."
 )
 @click.option("--target", metavar="COLUMN", help="Condense each class of this column separately.")

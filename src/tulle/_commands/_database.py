@@ -1,0 +1,327 @@
+"""``tulle condense`` of linked tables: other people with rows of their own, one file a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tulle._checks import check_int
+from tulle._commands._columns import column_entries
+from tulle._commands._decision import UNAUDITED, Job, Refused, decided, with_verdict
+from tulle._commands._large import RESTS_ON
+from tulle._commands._linked import (
+    LinkedTables,
+    file_of,
+    open_linked,
+    refuse_no_folder,
+    suffix_of,
+)
+from tulle._commands._options import Options
+from tulle._commands._sources import source_entry
+from tulle._plurals import counted
+from tulle.errors import ParameterError, PrivacyError
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    import polars as pl
+
+    from tulle._types import FilePath
+    from tulle.auditing import Audit
+    from tulle.releases import Manifest
+
+METHOD = "condensation of linked tables"
+_OTHERS = (  # options that are those of a single table
+    *("grouping", "time", "min_group", "synthesis", "exact_moments", "small_classes"),
+    *("on_infeasible", "memory"),
+)
+
+
+class Made(NamedTuple):
+    """A release of linked tables, and what it was made from."""
+
+    original: LinkedTables
+    apart: LinkedTables | None
+    condenser: Any
+    frames: dict[str, pl.DataFrame]
+
+    @property
+    def people(self) -> int:
+        """How many people are released."""
+        return self.original.like(self.frames).n_people
+
+
+def condense_linked(
+    source: FilePath,
+    output: FilePath,
+    options: Options,
+    *,
+    report: FilePath | None,
+    control: FilePath | None,
+    refused: Mapping[str, Any],
+    sign_key: FilePath | None,
+    accept_risk: str | None,
+    command: str,
+    force: bool,
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, str]], list[str], Audit]:
+    """Condense linked tables, attack the release, and write it unless the verdict is bad.
+
+    ``refused`` are arguments that only a single table has. Returns the parts of ``Condensed``.
+    """
+    given: Any = options
+    _refuse_others(options, refused)
+    refuse_no_folder(output, "--output")
+    job = Job.opened(
+        output, {"INPUT": source, "--policy": options.policy_file, "--control": control},
+        report=report, sign_key=sign_key, accept_risk=accept_risk, command=command,
+        databases=("INPUT", "--control"), in_parts=True, force=force,
+    )  # fmt: skip
+    whole = open_linked(source, options.policy, options.policy_file)
+    entry = source_entry(source, whole.database.n_people)  # before it can change
+    original, apart = whole, None
+    if given.holdout is not None:
+        with options.naming(share=options.word("holdout")):
+            original, apart = whole.divided(given.holdout, _seed_apart(given.seed))
+    if control is not None:
+        apart = open_linked(control, options.policy, options.policy_file, like=whole)
+    made = _made(original, apart, given)
+    found = _audited(made, given, command, whole=report is not None)
+    found = found.extended(context=dict(options.policy.context), accepted_risk=job.accepted)
+    _write(job, made, _manifest(made, entry, given), found, suffix_of(source))
+    notes = [*whole.notes(), *made.condenser.notes_, *_table_notes(made)]
+    return _summary(made), [], whole.left_out(), notes, found
+
+
+def _refuse_others(options: Any, refused: Mapping[str, Any]) -> None:
+    """Raise for what linked tables do not have."""
+    words = [f"--{name}" for name, value in refused.items() if value is not None]
+    words += [options.word(name) for name in _OTHERS if name in options.words]
+    if words:
+        raise ParameterError(f"{words[0]} is for a single table, not for linked ones: drop it")
+    if options.people is not None:
+        with options.naming():
+            check_int("condense", "people", options.people, 1)
+
+
+def _seed_apart(seed: int | None) -> Any:
+    """Return a generator of its own: with the same seed, the members are drawn as before."""
+    from tulle._random import as_generator, spawn
+
+    return spawn(as_generator(seed), 1)[0]
+
+
+def _made(original: LinkedTables, apart: LinkedTables | None, options: Any) -> Made:
+    from tulle.database.condenser import DatabaseCondenser
+
+    condenser = DatabaseCondenser(
+        k=10 if options.k is None else options.k,
+        rules=options.policy.rules,
+        exact_totals=options.exact_totals,
+        accept_broken_rules=options.accept_broken_rules,
+        random_state=options.seed,
+    )
+    with options.naming(rules=f"{options.policy_file}: [rules]"):
+        frames = condenser.fit(original.database).sample(options.people)
+    made = Made(original, apart, condenser, frames)
+    _refuse_unlinked(made)
+    return made
+
+
+def _refuse_unlinked(made: Made) -> None:
+    """Count once more on the finished tables: every key joins, and no category is of a few."""
+    released = made.original.like(made.frames)
+    if any(released.orphans.values()):
+        raise PrivacyError("released rows lead to nobody: nothing was written")
+    for name, columns in made.original.columns.items():
+        for column in columns:
+            if column.name in made.frames[name].columns and not column.keep_rare:
+                _refuse_rare(made, name, column.name)
+
+
+def _refuse_rare(made: Made, table: str, column: str) -> None:
+    """Raise if a released word of the original is one that fewer than k people hold."""
+    import polars as pl
+
+    series = made.original.database.tables[table][column]
+    if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return
+    held = pl.DataFrame({"word": series, "who": made.original.database.persons[table]})
+    people = held.drop_nulls().group_by("word").agg(pl.col("who").n_unique())
+    rare = people.filter(pl.col("who") < made.condenser.k)["word"]
+    shown = int(made.frames[table][column].is_in(rare.implode()).sum())
+    if shown:
+        raise PrivacyError(
+            f"{shown} released values of {table}.{column} are held by fewer than "
+            f"{made.condenser.k} people: nothing was written"
+        )
+
+
+def _audited(made: Made, options: Any, command: str, *, whole: bool) -> Audit:
+    """Return the audit of people, with the guarantee in words."""
+    from tulle._random import seed_policy
+    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing._pictures import left_out_section, notes_section, rules_section
+    from tulle.auditing.audit import audit_people, unaudited_people
+
+    apart = None if made.apart is None else made.apart.database
+    released = made.original.like(made.frames)
+    people = ComparedPeople(made.original.database, released, apart, made.original.columns)
+    k, title = max(made.condenser.k, 2), "Condensed tables"
+    if options.audit:
+        found = audit_people(people, options.seed, k=k, title=title, quick=not whole)
+    else:
+        found = unaudited_people(people, k=k, title=title).extended(untried=UNAUDITED)
+    rests_on = _rests_on(made.condenser)
+    fewest = min(rests_on.values())
+    share = found.result["metrics"].get("nearest_record_share")
+    return found.extended(
+        guarantee={
+            "text": guarantee_text(released.n_people, rests_on, share),
+            "rows": [
+                {
+                    "name": "fewest people that anything shown rests on",
+                    "asked": made.condenser.k,
+                    "found": fewest,
+                    "holds": fewest >= made.condenser.k,
+                }
+            ],
+        },
+        smallest_group=fewest,
+        sections=[
+            *rules_section(_rules(made.condenser)),
+            *notes_section([*made.original.notes(), *made.condenser.notes_]),
+            *left_out_section(made.original.left_out()),
+        ],
+        command=command,
+        provenance={"release seed": seed_policy(options.seed)},
+    )
+
+
+def guarantee_text(people: int, rests_on: Mapping[str, int], share: float | None = None) -> str:
+    """Return the guarantee in words that an officer can repeat.
+
+    >>> guarantee_text(500, {"visits: a category": 20}).partition(". ")[0]
+    '500 released people; none is a person of the data'
+    """
+    from tulle._shape.model import LEAF_PIECE
+
+    fewest = min(rests_on.values())
+    leaf = min((n for piece, n in rests_on.items() if LEAF_PIECE in piece), default=fewest)
+    text = (
+        f"{people:,} released people; none is a person of the data. Every number shown rests on "
+        f"at least {fewest:,} people, every dependence, also between one row and the next, on at "
+        f"least {leaf:,}. A released history as a whole is invented; it is not shared by "
+        f"{fewest:,} people."
+    )
+    if share is None:
+        return text
+    return (
+        f"{text} Of 100 released people, {100 * share:.0f} lie nearer to somebody in the data than "
+        "to somebody who is not (50 is chance)."
+    )
+
+
+def _rules(condenser: Any) -> list[dict[str, Any]]:
+    """Return the rules within and between tables, and how many released rows break each."""
+    return [
+        {
+            "rule": one.rule,
+            "source": "found in the tables" if one.found else "given",
+            "released records that break it": condenser.broken_rules_.get(one.rule, 0),
+        }
+        for one in condenser.rules_
+    ]
+
+
+def _rests_on(condenser: Any) -> dict[str, int]:
+    """Return what a release shows of each table, and of how many people at least."""
+    return {
+        f"{table}: {piece}": people
+        for table, shown in condenser.rests_on_.items()
+        for piece, people in shown.items()
+    }
+
+
+def _manifest(made: Made, source: dict[str, Any], options: Any) -> Manifest:
+    from tulle._random import seed_policy
+    from tulle.releases import Manifest
+
+    condenser, rests_on = made.condenser, _rests_on(made.condenser)
+    people, fewest = made.people, min(rests_on.values())
+    links = {
+        name: [f"{'+'.join(columns)} -> {parent}" for columns, parent in pairs]
+        for name, pairs in made.original.arguments["links"].items()
+    }
+    apart = None if made.apart is None else made.apart.database.n_people
+    return Manifest(
+        method=METHOD,
+        parameters={n: v for n, v in options.values().items() if n not in ("seed", *_OTHERS)}
+        | {"k": condenser.k, "unit": f"person (table '{made.original.arguments['people']}')",
+           "links": links},
+        guarantee={"in words": guarantee_text(people, rests_on), RESTS_ON: rests_on},
+        verified={
+            "everything shown rests on at least k people": fewest >= condenser.k,
+            "every released row leads to a released person": True,
+            "no released category is held by fewer than k people": True,
+        },
+        counts={
+            "released": people,
+            **({} if apart is None else {"kept apart as the control": apart}),
+            "rows": {name: frame.height for name, frame in made.frames.items()},
+            "rules": _rules(made.condenser),
+        },
+        columns={
+            f"{table}.{name}": entry
+            for table, columns in made.original.columns.items()
+            for name, entry in column_entries(columns, declared=True).items()
+        },
+        source=source,
+        output={"tables": {name: frame.columns for name, frame in made.frames.items()}},
+        seed=seed_policy(options.seed),
+    )  # fmt: skip
+
+
+def _write(job: Job, made: Made, manifest: Manifest, found: Audit, suffix: str) -> None:
+    """Write one file a table and the manifest; only the report where the verdict is bad."""
+    from tulle.io.write import put_table
+    from tulle.releases import write_part, write_parts
+
+    try:
+        decided(found, job.accepted)
+    except Refused:
+        job.save_report(found, refused=True)
+        raise
+
+    def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
+        parts = {}
+        for name, frame in made.frames.items():
+            file = file_of(name, suffix)
+            parts[file] = write_part(
+                folder, file, frame.height, lambda out, f=frame, n=file: put_table(f, out, n)
+            )
+        return with_verdict(manifest, found, job.accepted), parts
+
+    write_parts(job.output, put, sources=job.sources, sign_key=job.signer, force=job.force)
+    job.save_report(found)
+
+
+def _summary(made: Made) -> dict[str, Any]:
+    database = made.original.database
+    return {
+        "people": database.n_people,
+        **({} if made.apart is None else {"kept_apart": made.apart.database.n_people}),
+        "released_people": made.people,
+        "tables": {name: frame.height for name, frame in made.frames.items()},
+        "rows": sum(len(rows) for rows in database.persons.values()),
+        "released_rows": sum(made.frames[name].height for name in database.persons),
+        "rules_kept": len(made.condenser.rules_) - len(made.condenser.broken_rules_),
+        "fewest_people": min(_rests_on(made.condenser).values()),
+    }
+
+
+def _table_notes(made: Made) -> list[str]:
+    """Return the size of each table before and after."""
+    database = made.original.database
+    return [
+        f"{name}: {counted(database.tables[name].height, 'row')} -> {frame.height:,}"
+        for name, frame in made.frames.items()
+    ]

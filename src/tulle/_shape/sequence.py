@@ -1,0 +1,670 @@
+"""Rows of one parent after another: each drawn given its parent and the rows before it.
+
+1. Two chains of forests, one for the first row of a parent and one for all later ones. A column is
+   drawn given the parent's columns, the place of the row and how many are to come, the row before,
+   its own value two rows before, its mean and how often it changed so far, and the columns of the
+   row that are drawn already.
+2. Time is drawn as the step from the row before, and so is a column that mostly rises by the same
+   step: the order of rows cannot break. It begins and ends where the parent says.
+3. A regression over everybody on all that is known is one more feature; of columns without heaps,
+   the forest draws what the regression leaves.
+4. Cells are held by at least ``k`` and leaves by ``2 k`` different people, of whom none is more
+   than one part in ``k``. When rows are drawn, what came before are drawn rows as well: a person's
+   own level builds up in the release and is no one's in the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tulle._random import spawn
+from tulle._shape.cells import Cells, NumberCells, fit_cells
+from tulle._shape.columns import (
+    Column,
+    NumberColumn,
+    Owners,
+    cells_of,
+    missing_of,
+    take_rows,
+)
+from tulle._shape.dependencies import Dependency, find_dependencies
+from tulle._shape.diversity import Diversity
+from tulle._shape.model import as_feature
+from tulle._shape.trees import MOST_CELLS, Forest, fit_forest
+from tulle._types import Flags, Floats, Ints
+from tulle.errors import PrivacyError
+
+_LEAF = 2  # times k people in a leaf
+_TREES = 3  # of a column: there are many more rows to grow on than people
+_GROWN_ON = 0.85  # of the people, each tree on others
+_TRIES = 60  # of a row that breaks a rule
+_RISES = 0.5  # of the steps of a column are the same, for steps to be drawn instead of values
+_LEVELS = 10  # of a number's ranks that trees tell apart next to their order
+_MOST_ORDERED = 8  # categories that need no order of their own
+_FEW_CELLS = 12  # numbers of fewer cells need no regression
+_TELLS = 0.02  # of the variance: a regression that explains less is no feature
+_CARRIES = 0.3  # of the variance: one that explains more is drawn about
+_HEAPS = 0.5  # of the people hold values that many share: such values are not drawn about a line
+_RIDGE = 1e-4
+_MOST_INDICATORS = 6  # of a category in a regression
+
+# tells which rows, just drawn, break a rule: gets their values, their parents and their place
+Check = Callable[[Mapping[str, Any], Ints, int], Flags]
+
+
+class Rows(NamedTuple):
+    """Rows sorted by parent, each parent's in order."""
+
+    parent: Ints  # (n,)
+    counts: Ints  # (parents,)
+
+    @property
+    def begin(self) -> Ints:
+        """Return where the rows of each parent begin."""
+        return np.cumsum(self.counts) - self.counts
+
+    @property
+    def place(self) -> Ints:
+        """Return the place of each row among those of its parent."""
+        return np.arange(len(self.parent)) - self.begin[self.parent]
+
+    @classmethod
+    def of(cls, counts: Ints) -> Rows:
+        """Return the rows of parents that have so many each."""
+        return cls(np.repeat(np.arange(len(counts)), counts), counts)
+
+    def before(self, values: Any, steps: int, none: Any) -> Any:
+        """Return the value of each row's predecessor, ``none`` where it has none."""
+        return np.where(self.place >= steps, np.roll(values, steps), none)
+
+    def so_far(self, values: Floats) -> Floats:
+        """Return the sum over the rows of the same parent before each row."""
+        sums = np.r_[0.0, np.cumsum(values)[:-1]][: len(values)]
+        return sums - sums[self.begin[self.parent]] if len(values) else sums
+
+
+class Times(NamedTuple):
+    """When the rows of each parent begin and end, in the unit of the time column."""
+
+    first: Floats
+    last: Floats
+
+
+@dataclass
+class Past:
+    """What is known of the rows before: values, two rows back, sums and changes so far."""
+
+    place: Ints
+    before: dict[str, Any]
+    second: dict[str, Any]
+    sums: dict[str, Floats]
+    seen: dict[str, Floats]
+    changes: dict[str, Floats]
+
+    def take(self, some: Ints) -> Past:
+        """Return the past of some rows."""
+        parts = (self.before, self.second, self.sums, self.seen, self.changes)
+        return Past(self.place[some], *({n: v[some] for n, v in part.items()} for part in parts))
+
+
+@dataclass
+class Known:
+    """What is known before a column is drawn, as columns and as the cells that trees split on."""
+
+    columns: dict[str, Column]
+    coders: Mapping[str, Cells]
+
+    def __post_init__(self) -> None:
+        self._bytes: dict[str, NDArray[np.uint8]] = {}
+
+    def table(self, names: Sequence[str], n: int) -> NDArray[np.uint8]:
+        """Return the cells of some of it, (n, names)."""
+        for name in names:
+            if name not in self._bytes:
+                self._bytes[name] = _as_byte(self.coders[name], self.columns[name])
+        parts = [self._bytes[name] for name in names]
+        return np.stack(parts, axis=1) if parts else np.zeros((n, 0), np.uint8)
+
+
+class Line(NamedTuple):
+    """A regression over everybody on what is known: numbers, and indicators of categories."""
+
+    names: list[str]
+    indicators: list[Ints]  # the codes of a category that have one each; none for numbers
+    middle: Floats
+    weights: Floats
+    level: float
+    bounds: tuple[float, float]
+
+    def at(self, known: Mapping[str, Column]) -> Floats:
+        """Return its value for each row."""
+        values = _design(known, self.names, self.indicators)
+        values = np.where(np.isfinite(values), values - self.middle, 0.0)
+        return np.asarray(np.clip(values @ self.weights + self.level, *self.bounds))
+
+
+@dataclass(frozen=True)
+class Target:
+    """How one column of a row is drawn."""
+
+    name: str
+    known: list[str]  # the features of its forest
+    cells: Cells  # of what is drawn: values, steps, or what a line leaves
+    forest: Forest
+    line: Line | None = None
+    steps: Cells | None = None  # that the line is cut into, as one more feature
+    base: str = ""  # what is drawn is added to it: "before", "line", or nothing
+    decimals: int | None = None
+
+    def draw(self, known: Known, n: int, rng: np.random.Generator) -> Any:
+        """Return the column for ``n`` rows of which so much is known."""
+        features, line = known.table(self.known, n), np.zeros(n)
+        if self.line is not None and self.steps is not None:
+            line = self.line.at(known.columns)
+            more = _as_byte(self.steps, NumberColumn("", line))
+            features = np.hstack([features, more[:, None]])
+        drawn = self.cells.decode(self.forest.draw(features, rng)[0], rng)
+        if not self.base:
+            return drawn
+        if self.base == "before":
+            drawn = drawn + _numbers(known.columns[f"before {self.name}"])
+        elif self.line is not None:
+            line = line if self.decimals is None else np.round(line, self.decimals)
+            drawn = np.clip(drawn + line, *self.line.bounds)
+        return drawn if self.decimals is None else np.round(drawn, self.decimals) + 0.0
+
+
+class Chain(NamedTuple):
+    """The columns of first rows, or of later ones, one after the other."""
+
+    coders: dict[str, Cells]
+    targets: list[Target]
+
+
+@dataclass(frozen=True)
+class SequenceModel:
+    """What is kept of the rows of a table: statistics of at least ``k`` people each."""
+
+    k: int
+    columns: list[Column]  # without rows: their names and kinds, in the order they are drawn
+    time: str | None
+    gap: float  # the least step of time
+    chains: tuple[Chain, Chain]
+    dependencies: list[Dependency]
+    leaf: int  # people in every leaf
+
+    def verify(self) -> None:
+        """Raise unless every leaf holds as many people as it must."""
+        forests = [target.forest for chain in self.chains for target in chain.targets]
+        small = sum(forest.fewest < self.leaf for forest in forests)
+        if small:
+            raise PrivacyError(
+                f"{small} of {len(forests)} columns of rows have a leaf with fewer than "
+                f"{self.leaf} people: nothing is released"
+            )
+
+    def draw(
+        self,
+        parents: Sequence[Column],
+        counts: Ints,
+        times: Times | None,
+        rng: np.random.Generator,
+        check: Check | None = None,
+    ) -> dict[str, Any]:
+        """Draw as many rows for each parent as it has, one step for all of them at a time."""
+        self.verify()
+        drawing = _Drawing(self, parents, Rows.of(counts), times, rng)
+        for place in range(int(counts.max(initial=0))):
+            drawing.step(place, check)
+        return drawing.out
+
+
+class _Drawing:
+    """Rows while they are drawn."""
+
+    def __init__(
+        self,
+        model: SequenceModel,
+        parents: Sequence[Column],
+        rows: Rows,
+        times: Times | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.model, self.parents, self.rows, self.times, self.rng = model, parents, rows, times, rng
+        n, m = len(rows.parent), len(rows.counts)
+        self.out: dict[str, Any] = {c.name: np.full(n, _none(c)) for c in model.columns}
+        for dependency in model.dependencies:
+            self.out[dependency.target] = np.full(n, -1 if dependency.codes else np.nan)
+        names = [column.name for column in model.columns]
+        self.sums, self.seen, self.changes = (
+            {name: np.zeros(m) for name in names} for _ in range(3)
+        )
+
+    def step(self, place: int, check: Check | None) -> None:
+        """Draw the next row of everybody who has one, those that break a rule again."""
+        who = np.flatnonzero(self.rows.counts > place)
+        here = self.rows.begin[who] + place
+        past = self._past(who, here, place)
+        drawn = self._draw(who, past)
+        wrong = np.arange(0) if check is None else np.flatnonzero(check(drawn, who, place))
+        for _ in range(_TRIES):
+            if not len(wrong) or check is None:
+                break
+            fresh = self._draw(who[wrong], past.take(wrong))
+            for name, values in fresh.items():
+                drawn[name][wrong] = values
+            wrong = wrong[check(fresh, who[wrong], place)]
+        for name, values in drawn.items():
+            self.out[name][here] = values
+        self._remember(who, past, drawn)
+
+    def _past(self, who: Ints, here: Ints, place: int) -> Past:
+        def back(steps: int) -> dict[str, Any]:
+            none = {c.name: np.full(len(who), _none(c)) for c in self.model.columns}
+            return {name: self.out[name][here - steps] for name in none} if place >= steps else none
+
+        sums, seen, changes = (
+            {name: values[who] for name, values in kept.items()}
+            for kept in (self.sums, self.seen, self.changes)
+        )
+        return Past(np.full(len(who), place), back(1), back(2), sums, seen, changes)
+
+    def _draw(self, who: Ints, past: Past) -> dict[str, Any]:
+        model, counts, later = self.model, self.rows.counts[who], bool(past.place[0])
+        times = None if self.times is None else Times(*(part[who] for part in self.times))
+        chain = model.chains[later]
+        columns = known_before(self.parents, who, counts, past, model.columns, model.time, times)
+        known, drawn = Known(columns, chain.coders), {}
+        for target, column in zip(chain.targets, model.columns):
+            if target.name == model.time and times is not None:
+                values = self._time(target, known, past, counts, times)
+            else:
+                values = target.draw(known, len(who), self.rng)
+            drawn[target.name] = values
+            columns[f"now {target.name}"] = _filled(column, values)
+        for dependency in model.dependencies:
+            drawn[dependency.target] = dependency.restore(drawn[dependency.source], self.rng)
+        return drawn
+
+    def _time(self, target: Target, known: Known, past: Past, counts: Ints, times: Times) -> Floats:
+        """Return when the rows are: never before the row before, and within the parent's time."""
+        if not past.place[0]:
+            return times.first.copy()
+        values = target.draw(known, len(counts), self.rng)
+        to_come = counts - 1 - past.place
+        values = np.minimum(values, times.last - to_come * self.model.gap)
+        values = np.maximum(values, past.before[target.name] + self.model.gap)
+        return np.where(to_come == 0, times.last, values)
+
+    def _remember(self, who: Ints, past: Past, drawn: Mapping[str, Any]) -> None:
+        for column in self.model.columns:
+            now = _filled(column, drawn[column.name])
+            self.seen[column.name][who] += ~missing_of(now)
+            if isinstance(now, NumberColumn):
+                self.sums[column.name][who] += np.nan_to_num(_numbers(now))
+            if past.place[0]:
+                self.changes[column.name][who] += _differs(now, past.before[column.name])
+
+
+def known_before(
+    parents: Sequence[Column],
+    who: Ints,
+    counts: Ints,
+    past: Past,
+    columns: Sequence[Column],
+    time: str | None,
+    times: Times | None,
+) -> dict[str, Column]:
+    """Return what is known before a row is drawn: its parent, its place, and the rows before."""
+    known: dict[str, Column] = {f"parent {c.name}": take_rows(c, who) for c in parents}
+    known["place"] = NumberColumn("place", past.place.astype(float), 0)
+    known["to come"] = NumberColumn("to come", (counts - past.place).astype(float), 0)
+    if times is not None and time is not None:
+        since = np.where(past.place > 0, past.before[time], times.first)
+        known["left"] = NumberColumn("left", np.round(times.last - since, 9))
+    share = np.maximum(past.place - 1, 1)
+    for column in columns:
+        name = column.name
+        known[f"before {name}"] = _filled(column, past.before[name])
+        known[f"second {name}"] = _filled(column, past.second[name])
+        if name != time:
+            changes = np.round(past.changes[name] / share, 6)
+            known[f"changes {name}"] = NumberColumn(name, changes)
+            if isinstance(column, NumberColumn):
+                mean = past.sums[name] / np.maximum(past.seen[name], 1)
+                mean = np.where(past.seen[name] > 0, np.round(mean, 6), np.nan)
+                known[f"mean {name}"] = NumberColumn(name, mean)
+    return known
+
+
+def fit_sequence(
+    columns: Sequence[Column],
+    parents: Sequence[Column],
+    rows: Rows,
+    people: Ints,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    time: str | None = None,
+    gap: float = 0.0,
+    exact: bool = False,
+    demands: Sequence[Diversity] = (),
+) -> SequenceModel:
+    """Fit the model of rows that belong to parents.
+
+    Parameters
+    ----------
+    columns : sequence of NumberColumn and CategoryColumn
+        Of the rows.
+    parents : sequence of NumberColumn and CategoryColumn
+        Of the parents.
+    rows : Rows
+        Which parent the rows belong to, in order.
+    people : ndarray (n,) of int
+        The person of each row.
+    k : int
+        The fewest people that anything kept rests on.
+    time : str, optional
+        A column of numbers that is never missing and never falls.
+    gap : float
+        How much it rises at least from row to row.
+    exact : bool
+        As for :func:`~tulle._shape.model.fit_shape`.
+    demands : sequence of Diversity
+        What the values of sensitive columns must look like in every leaf.
+    """
+    owners = Owners.of(people, len(people))
+    asked = {demand.name: demand for demand in demands}
+    lots = None if exact else rng
+    found = find_dependencies(list(columns), k, owners.weights, keep=time, rng=lots)
+    found = [one for one in found if one.target not in asked]
+    left_out = {dependency.target for dependency in found}
+    kept = [column for column in columns if column.name not in left_out]
+    kept.sort(key=lambda column: column.name != time)
+    times = None if time is None else times_of(_numbers(kept[0]), rows)
+    fitting = _Fitting(kept, parents, rows, owners, k, time, times, exact, asked)
+    first = rows.place == 0
+    parts = [fitting.enough(part) for part in (first, ~first)]
+    chains = [
+        fitting.chain(part, own, later=bool(later))
+        for later, (part, own) in enumerate(zip(parts, spawn(rng, 2)))
+    ]
+    least = min(fitting.least, *(owners.take(part).count() for part in parts))
+    empty = [take_rows(column, np.arange(0)) for column in kept]
+    model = SequenceModel(k, empty, time, gap, (chains[0], chains[1]), found, least)
+    model.verify()
+    return model
+
+
+def times_of(values: Floats, rows: Rows) -> Times:
+    """Return the first and the last time of each parent, NaN where it has no rows."""
+    padded = np.r_[values, np.nan]
+    none, end = rows.counts == 0, rows.begin + rows.counts - 1
+    return Times(
+        padded[np.where(none, len(values), rows.begin)], padded[np.where(none, len(values), end)]
+    )
+
+
+@dataclass
+class _Fitting:
+    """What the chains of a table are fitted on."""
+
+    columns: Sequence[Column]
+    parents: Sequence[Column]
+    rows: Rows
+    owners: Owners
+    k: int
+    time: str | None
+    times: Times | None
+    exact: bool
+    asked: Mapping[str, Diversity]
+
+    @property
+    def least(self) -> int:
+        """Return how many people a leaf holds."""
+        return self.k if self.exact else _LEAF * self.k
+
+    def enough(self, part: Flags) -> Ints:
+        """Return the rows that a chain is learnt from: all, where too few people have such rows."""
+        if self.owners.take(part).count() < self.least:
+            part = np.ones(len(part), dtype=bool)
+        return np.flatnonzero(part)
+
+    def chain(self, some: Ints, rng: np.random.Generator, *, later: bool) -> Chain:
+        """Fit one column after the other."""
+        owners, coders = self.owners.take(some), dict[str, Cells]()
+        known = Known(self._known(some, later=later), coders)
+        for name, column in known.columns.items():
+            coders[name] = fit_cells(column, self.k, owners, rng, exact=self.exact)[0]
+        targets = []
+        for column, own in zip(self.columns, spawn(rng, len(self.columns))):
+            now = take_rows(column, some)
+            targets.append(self._target(now, known, owners, own))
+            name = f"now {column.name}"
+            known.columns[name] = now
+            coders[name] = fit_cells(now, self.k, owners, own, exact=self.exact)[0]
+        return Chain(coders, targets)
+
+    def _known(self, some: Ints, *, later: bool) -> dict[str, Column]:
+        rows, who = self.rows, self.rows.parent
+        before, second, sums, seen, changes = ({} for _ in range(5))  # type: ignore[var-annotated]
+        for column in self.columns:
+            name, values = column.name, cells_of(column)
+            before[name] = rows.before(values, 1, _none(column))
+            second[name] = rows.before(values, 2, _none(column))
+            seen[name] = rows.so_far((~missing_of(column)).astype(float))
+            changed = _differs(column, before[name]) & (rows.place > 0)
+            changes[name] = rows.so_far(changed.astype(float))
+            if isinstance(column, NumberColumn):
+                sums[name] = rows.so_far(np.nan_to_num(_numbers(column)))
+        past = Past(rows.place, before, second, sums, seen, changes)
+        times = None if self.times is None else Times(*(part[who] for part in self.times))
+        known = known_before(
+            self.parents, who, rows.counts[who], past, self.columns, self.time, times
+        )
+        of_past = ("before ", "second ", "mean ", "changes ")
+        return {
+            name: take_rows(column, some)
+            for name, column in known.items()
+            if later or not name.startswith(of_past)
+        }
+
+    def _target(
+        self, now: Column, known: Known, owners: Owners, rng: np.random.Generator
+    ) -> Target:
+        """Fit one column given what is known."""
+        names = _features(now.name, known)
+        line, steps, base, drawn = None, None, "", now
+        decimals = now.decimals if isinstance(now, NumberColumn) else None
+        if isinstance(now, NumberColumn):
+            before = known.columns.get(f"before {now.name}")
+            if before is not None and (now.name == self.time or _rises(now, before)):
+                base, away = "before", _numbers(now) - _numbers(before)
+                drawn = replace(now, values=away, specials=(), coded=False)
+            else:
+                line, steps, drawn = self._line(now, names, known, owners, rng)
+                base = "" if drawn is now else "line"
+        cells, codes = fit_cells(drawn, self.k, owners, rng, exact=self.exact)
+        n = len(codes)
+        features = known.table(names, n)
+        sizes = [min(known.coders[name].size, MOST_CELLS) for name in names]
+        ordered = [known.coders[name].ordered for name in names]
+        if line is not None and steps is not None:
+            more = _as_byte(steps, NumberColumn("", line.at(known.columns)))
+            features = np.hstack([features, more[:, None]])
+            sizes, ordered = [*sizes, min(steps.size, MOST_CELLS)], [*ordered, True]
+        forest = fit_forest(
+            features, np.array(sizes, dtype=np.int64), np.array(ordered, dtype=bool), cells, codes,
+            owners, self.least, rng,
+            k=self.k, exact=self.exact, demand=self.asked.get(now.name),
+            view=_view(cells, codes, [known.columns[name] for name in names]),
+            trees=_TREES, grown_on=_GROWN_ON,
+        )  # fmt: skip
+        return Target(now.name, names, cells, forest, line, steps, base, decimals)
+
+    def _line(
+        self,
+        now: NumberColumn,
+        names: Sequence[str],
+        known: Known,
+        owners: Owners,
+        rng: np.random.Generator,
+    ) -> tuple[Line | None, Cells | None, NumberColumn]:
+        """Regress a column of many values on what is known; return what is left to draw, too."""
+        level, _ = fit_cells(now, self.k, owners, rng, exact=self.exact)
+        if not isinstance(level, NumberCells) or level.quantiles is None or now.coded:
+            return None, None, now
+        if level.size <= _FEW_CELLS:
+            return None, None, now
+        bounds = float(level.quantiles.low[0]), float(level.quantiles.high[-1])
+        line, explained = _regress(now, names, known, owners.count(), bounds)
+        if line is None or explained < _TELLS:
+            return None, None, now
+        values = line.at(known.columns)
+        steps, _ = fit_cells(NumberColumn("", values), self.k, owners, rng, exact=self.exact)
+        pieces = level.quantiles
+        heaps = float(pieces.shares[pieces.low == pieces.high].sum())
+        if explained < _CARRIES or heaps >= _HEAPS or now.specials:
+            return line, steps, now
+        near = values if now.decimals is None else np.round(values, now.decimals)
+        return line, steps, replace(now, values=now.values - near)
+
+
+def _features(name: str, known: Known) -> list[str]:
+    """Return what a column may depend on; of the past of other columns only the row before."""
+    found = []
+    for feature in known.columns:
+        kind, _, column = feature.partition(" ")
+        own = kind not in ("second", "mean", "changes") or column == name
+        if own and known.coders[feature].size > 1:
+            found.append(feature)
+    return found
+
+
+def _rises(now: NumberColumn, before: Column) -> bool:
+    """Tell whether a column mostly rises by the same step, and never falls."""
+    steps = _numbers(now) - _numbers(before)
+    if now.coded or not np.isfinite(steps).all() or not len(steps):
+        return False
+    distinct, counts = np.unique(np.round(steps, 9), return_counts=True)
+    usual = distinct[counts.argmax()]
+    return bool(distinct[0] >= 0 and usual != 0 and counts.max() > _RISES * counts.sum())
+
+
+def _regress(
+    now: NumberColumn,
+    names: Sequence[str],
+    known: Known,
+    people: int,
+    bounds: tuple[float, float],
+) -> tuple[Line | None, float]:
+    """Fit a ridge regression; return it with the part of the variance that it explains."""
+    wanted = _numbers(now)
+    there = np.isfinite(wanted)
+    indicators = [_indicators(known.columns[name]) for name in names]
+    design = _design(known.columns, names, indicators)[there]
+    if not design.shape[1] or there.sum() <= 10 * design.shape[1] + 50:
+        return None, 0.0
+    finite = np.isfinite(design)
+    middle = np.where(finite, design, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)
+    design = np.where(finite, design - middle, 0.0)
+    scale = np.sqrt((design**2).mean(axis=0)) + 1e-9
+    design /= scale
+    target = wanted[there]
+    ridge = _RIDGE + 0.1 * _RIDGE * design.shape[1] / max(people, 1)
+    moments = design.T @ design / len(design) + ridge * np.eye(design.shape[1])
+    weights = np.linalg.solve(moments, design.T @ (target - target.mean()) / len(design)) / scale
+    line = Line(list(names), indicators, middle, weights, float(target.mean()), bounds)
+    left = target - line.at(
+        {name: take_rows(known.columns[name], np.flatnonzero(there)) for name in names}
+    )
+    return line, 1.0 - float(np.var(left) / max(float(np.var(target)), 1e-12))
+
+
+def _design(
+    known: Mapping[str, Column], names: Sequence[str], indicators: Sequence[Ints]
+) -> Floats:
+    """Return numbers as they are, and categories as indicators."""
+    parts = []
+    for name, codes in zip(names, indicators):
+        column = known[name]
+        if isinstance(column, NumberColumn):
+            parts.append(_numbers(column)[:, None])
+        else:
+            parts.append((column.codes[:, None] == codes).astype(float))
+    return np.hstack(parts) if parts else np.zeros((0, 0))
+
+
+def _indicators(column: Column) -> Ints:
+    """Return the commonest categories, but for the very commonest; none of numbers."""
+    if isinstance(column, NumberColumn):
+        return np.arange(0)
+    counts = np.bincount(column.codes[column.codes >= 0], minlength=column.size)
+    return np.argsort(-counts, kind="stable")[1 : _MOST_INDICATORS + 1]
+
+
+def _view(cells: Cells, codes: Ints, known: Sequence[Column]) -> tuple[Ints, Floats]:
+    """Return what trees see of each cell: a class of its rank or a category, and an order."""
+    counts = np.bincount(codes, minlength=cells.size)
+    shares = counts / max(len(codes), 1)
+    middle = np.cumsum(shares) - shares / 2
+    if isinstance(cells, NumberCells):
+        special = np.arange(cells.size) < len(cells.states)
+        classes = np.where(special, -1 - np.arange(cells.size), np.floor(middle * _LEVELS))
+        return np.unique(classes, return_inverse=True)[1], _standard(middle, shares)
+    if cells.size <= _MOST_ORDERED:
+        return cells.as_states(), np.zeros(cells.size)
+    best, order = _TELLS, np.zeros(cells.size)
+    for column in known:  # categories get the order of the number that tells them apart best
+        if not isinstance(column, NumberColumn):
+            continue
+        values = _numbers(column)
+        values = np.where(
+            np.isfinite(values), values, np.nanmedian(values) if np.isfinite(values).any() else 0.0
+        )
+        ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable") / len(values) - 0.5
+        means = np.bincount(codes, weights=ranks, minlength=cells.size) / np.maximum(counts, 1)
+        explained = float(counts @ means**2 / max(float(ranks @ ranks), 1e-9))
+        if explained > best:
+            best, order = explained + _TELLS, _standard(means, shares)
+    return cells.as_states(), order
+
+
+def _standard(values: Floats, shares: Floats) -> Floats:
+    values = values - shares @ values
+    return np.asarray(values / max(float(np.sqrt(shares @ values**2)), 1e-9))
+
+
+def _as_byte(cells: Cells, column: Column) -> NDArray[np.uint8]:
+    """Return the cells of a column as trees see them; a state of too few people is in the middle."""
+    codes = cells.encode(column)  # type: ignore[arg-type]
+    return as_feature(np.where(codes < 0, cells.size // 2, codes), cells)
+
+
+def _filled(column: Column, values: Any) -> Column:
+    """Return a column of the same kind with other values."""
+    if isinstance(column, NumberColumn):
+        return replace(column, values=np.asarray(values, dtype=np.float64))
+    return replace(column, codes=np.asarray(values, dtype=np.int64), moved=None)
+
+
+def _numbers(column: Column) -> Floats:
+    """Return numbers, NaN for missing ones and special codes."""
+    values = np.asarray(cells_of(column), dtype=np.float64)
+    specials = column.specials if isinstance(column, NumberColumn) else ()
+    return np.where(np.isin(values, specials), np.nan, values) if specials else values
+
+
+def _none(column: Column) -> Any:
+    return np.nan if isinstance(column, NumberColumn) else -1
+
+
+def _differs(column: Column, before: Any) -> Flags:
+    """Return where a column is not what it was in the row before."""
+    now = cells_of(column)
+    return ~((now == before) | (missing_of(column) & ((before != before) | (before == -1))))

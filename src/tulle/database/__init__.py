@@ -1,0 +1,1 @@
+"""Tables about people, condensed together: other people, with rows and keys of their own."""

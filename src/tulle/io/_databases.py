@@ -1,0 +1,201 @@
+"""Several tables at once: a folder of files, a file of SQLite or DuckDB, a PostgreSQL database.
+
+A folder can also be one table in several parts. Parts have the same columns; files of which no two
+have the same columns are tables of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from tulle.errors import DataError, missing_extra, nearest_name
+from tulle.io._csv import csv_names
+from tulle.io._formats import Format, Source, by_extension, display_name, existing_file, is_sql
+from tulle.io._sql import Declared, declared_tables
+from tulle.io.read import read_like, read_schema, read_table
+from tulle.table._links import Link
+
+_SQLITE, _DUCKDB = b"SQLite format 3\0", b"DUCK"  # how the files begin, the second after 8 bytes
+_TABLES = "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
+_ENDINGS = (".db", ".sqlite", ".sqlite3", ".duckdb")
+
+
+class LinkedFrames(NamedTuple):
+    """The tables of a database by name, and what it declares of keys; files declare nothing."""
+
+    frames: dict[str, pl.DataFrame]
+    keys: dict[str, tuple[str, ...]]
+    links: list[Link]
+
+    def __repr__(self) -> str:
+        return f"LinkedFrames({list(self.frames)})"
+
+
+def is_database(source: Source) -> bool:
+    """Return whether a source is a database, or a folder of tables rather than parts of one."""
+    if is_sql(source):
+        return "#" not in str(source)
+    path = Path(source)
+    if path.is_dir():
+        return _are_tables(path)
+    return path.suffix.lower() in _ENDINGS or (path.is_file() and bool(_engine(path)))
+
+
+def tables_of(source: Source) -> dict[str, Source]:
+    """Return the tables of a folder, an SQLite file or a PostgreSQL database, and where each is."""
+    if not is_sql(source) and Path(source).is_dir():
+        return dict(_files(Path(source)))
+    uri = _uri(source)
+    return {name: f"{uri}#{name}" for name in declared_tables(uri).tables}
+
+
+def table_names(source: Source) -> list[str]:
+    """Return the names of the tables."""
+    if _engine_of(source) == "DuckDB":
+        with _duckdb(source) as connection:
+            return [name for (name,) in connection.execute(_TABLES).fetchall()]
+    return list(tables_of(source))
+
+
+def read_tables(source: Source, names: Collection[str] | None = None) -> LinkedFrames:
+    """Read tables, all or those that are named."""
+    if _engine_of(source) == "DuckDB":
+        return _read_duckdb(source, names)
+    places = tables_of(source)
+    chosen = _chosen(source, list(places), names)
+    frames = {name: read_table(places[name]) for name in chosen}
+    if not is_sql(source) and Path(source).is_dir():
+        return LinkedFrames(frames, {}, [])
+    return _with_keys(frames, declared_tables(_uri(source)))
+
+
+def read_tables_like(
+    source: Source, model: LinkedFrames, origin: Source, names: Collection[str]
+) -> dict[str, pl.DataFrame]:
+    """Read tables in the types of others with the same names, read from ``origin``."""
+    if _engine_of(source) == "DuckDB":
+        return _read_duckdb(source, names).frames
+    places = tables_of(source)
+    chosen = _chosen(source, list(places), names)
+    theirs: dict[str, Source] = {} if _engine_of(origin) == "DuckDB" else tables_of(origin)
+    return {
+        name: read_like(places[name], model.frames[name], theirs[name])
+        if name in theirs
+        else read_table(places[name])
+        for name in chosen
+    }
+
+
+def _chosen(source: Source, there: list[str], names: Collection[str] | None) -> list[str]:
+    if not there:
+        raise DataError(f"{display_name(source)} holds no table")
+    for name in names or ():
+        if name not in there:
+            hint = nearest_name(name, there)
+            raise DataError(f"{display_name(source)} has no table '{name}': {hint}")
+    return there if names is None else [name for name in there if name in names]
+
+
+def _with_keys(frames: dict[str, pl.DataFrame], declared: Declared) -> LinkedFrames:
+    links = [one for one in declared.links if {one.child, one.parent} <= frames.keys()]
+    return LinkedFrames(frames, {t: k for t, k in declared.keys.items() if t in frames}, links)
+
+
+# A folder of files.
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Return the tables of a folder, by the names of the files without their endings."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith((".", "_")) or by_extension(path) in (None, Format.EXCEL):
+            continue
+        name = path.name.partition(".")[0]
+        if name in found:
+            raise DataError(
+                f"{folder} holds two files for the table '{name}': leave one of them in it"
+            )
+        found[name] = path
+    return found
+
+
+def _are_tables(folder: Path) -> bool:
+    """Return whether no two of several files have the same columns.
+
+    NDJSON leaves out what a record does not have: such files say nothing.
+    """
+    listed = [path for path in folder.iterdir() if not path.name.startswith((".", "_"))]
+    files = [path for path in listed if by_extension(path) not in (None, Format.EXCEL)]
+    if len(files) < 2 or any(by_extension(path) is Format.NDJSON for path in files):
+        return False
+    return len({frozenset(_column_names(existing_file(path))) for path in files}) == len(files)
+
+
+def _column_names(path: Path) -> list[str]:
+    if by_extension(path) is Format.CSV:
+        return csv_names(path)  # types would take the whole file
+    return list(read_schema(path))
+
+
+# A file that is a database.
+
+
+def _engine_of(source: Source) -> str:
+    return "" if is_sql(source) or Path(source).is_dir() else _engine(source)
+
+
+def _engine(source: Source) -> str:
+    """Return which database a file is, by its first bytes; empty if it is none."""
+    with open(existing_file(source), "rb") as file:
+        start = file.read(16)
+    if start == _SQLITE:
+        return "SQLite"
+    return "DuckDB" if start[8:12] == _DUCKDB else ""
+
+
+def _uri(source: Source) -> str:
+    if is_sql(source):
+        return str(source)
+    if not _engine(source):
+        raise DataError(f"{source} is not a database of SQLite or DuckDB, nor a folder of tables")
+    return f"sqlite:///{os.fspath(source)}"
+
+
+def _read_duckdb(source: Source, names: Collection[str] | None) -> LinkedFrames:
+    """Read tables of a DuckDB file; decimals of a declared precision become floats."""
+    statement = (
+        "SELECT constraint_index, table_name, unnest(constraint_column_names), referenced_table, "
+        "unnest(referenced_column_names) FROM duckdb_constraints() "
+        "WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')"
+    )
+    with _duckdb(source) as connection:
+        rows = connection.execute(_TABLES).fetchall()
+        declared = Declared.of([name for (name,) in rows], connection.execute(statement).fetchall())
+        frames = {
+            name: connection.table('"' + name.replace('"', '""') + '"').pl()
+            for name in _chosen(source, declared.tables, names)
+        }
+    floats = {name: frame.cast({pl.Decimal: pl.Float64}) for name, frame in frames.items()}
+    return _with_keys(floats, declared)
+
+
+@contextmanager
+def _duckdb(source: Source) -> Iterator[Any]:
+    try:
+        import duckdb
+    except ImportError:
+        raise missing_extra("duckdb", "duckdb", "DuckDB") from None
+    try:
+        with duckdb.connect(os.fspath(source), read_only=True) as connection:
+            yield connection
+    except duckdb.Error as error:  # its words may quote a cell
+        raise DataError(
+            f"{source}: DuckDB reported an error ({type(error).__name__}): is it open elsewhere, "
+            "or of a newer version?"
+        ) from None

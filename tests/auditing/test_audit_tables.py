@@ -227,7 +227,7 @@ def test_a_day_that_one_person_has_is_no_surprise_among_days(sort: pl.DataType) 
 
     def drawn(n: int) -> pl.DataFrame:
         if sort == pl.Time:
-            days = pl.Series("day", rng.integers(480, 1080, n) * 60 * 10**9).cast(pl.Time)
+            days = pl.Series("day", rng.integers(0, 1440, n) * 60 * 10**9).cast(pl.Time)
         else:
             days = pl.Series("day", rng.integers(7000, 8200, n), dtype=pl.Int32).cast(pl.Date)
         return pl.DataFrame({"day": days.cast(sort), "x": rng.normal(size=n)})

@@ -369,8 +369,10 @@ def _as_numbers(series: pl.Series) -> pl.Series:
     """Convert to numbers: dates in microseconds, durations and times of day in seconds."""
     numbers = series
     if series.dtype in (pl.Time, pl.Duration):  # divided by NumPy: polars is not exact
-        ticks = series.cast(pl.Duration("ns")).to_physical().cast(pl.Float64)
-        numbers = pl.Series(series.name, ticks.to_numpy() / 1e9)
+        clock = series if series.dtype == pl.Time else series.cast(pl.Duration("us"))
+        second = 1e9 if series.dtype == pl.Time else 1e6
+        ticks = clock.to_physical().cast(pl.Float64).to_numpy()
+        numbers = pl.Series(series.name, ticks / second)
     elif series.dtype.is_temporal():
         numbers = series.cast(pl.Datetime("us")).dt.replace_time_zone(None).to_physical()
     numbers = numbers.cast(pl.Float64)

@@ -96,7 +96,7 @@ class Fields:
 
     def first_bytes(self) -> np.ndarray:
         """Return the first byte of each field, (records, width); 0 of an empty field."""
-        starts = np.insert(self._stops[:-1] + 1, 0, 0)
+        starts = np.insert(self._stops + 1, 0, 0)[:-1]
         firsts = self._codes[starts]
         bare = (firsts == RETURN) & (self._codes[np.minimum(starts + 1, self._stops)] == NEWLINE)
         return np.where((starts == self._stops) | bare, 0, firsts).reshape(-1, self.width)

@@ -75,8 +75,14 @@ class Dialect:
 
     def lines(self, frame: pl.DataFrame, *, first: bool) -> bytes:
         """Return the records of a table as bytes of a file, after the header if they are first."""
-        cells = [self._fields(series) for series in frame]
-        lines = pl.select(pl.concat_str(cells, separator=self.separator)).to_series()
+        forms = [self.columns.get(name, ColumnForm()) for name in frame.columns]
+        texts = [
+            form.texts(series).alias(f"c{i}") for i, (form, series) in enumerate(zip(forms, frame))
+        ]
+        cells = [self._field(form, pl.col(f"c{i}")) for i, form in enumerate(forms)]
+        lines = (
+            pl.DataFrame(texts).select(pl.concat_str(cells, separator=self.separator)).to_series()
+        )
         head = [self._header(frame.columns)] if first else []
         text = "".join(line + self.line_end for line in (*head, *lines.to_list()))
         try:
@@ -106,10 +112,8 @@ class Dialect:
             for name, with_quotes in zip(names, quote)
         )
 
-    def _fields(self, series: pl.Series) -> pl.Expr:
-        """Return the fields of a column, in quotes where the file has them or a reader needs it."""
-        form = self.columns.get(series.name, ColumnForm())
-        cell = pl.lit(form.texts(series))
+    def _field(self, form: ColumnForm, cell: pl.Expr) -> pl.Expr:
+        """Return a field, in quotes where the file has them or a reader needs them."""
         bare = ~cell.str.contains(f'[{self.separator}"\r\n]') & (cell != "")
         quoted = '"' + cell.str.replace_all('"', '""', literal=True) + '"'
         found = quoted if form.quoted else pl.when(bare).then(cell).otherwise(quoted)
@@ -188,7 +192,9 @@ def _forms(form: str, texts: pl.Series) -> Iterator[str]:
 
 def _spelled(series: pl.Series, word: str) -> pl.Series:
     no = "FALSE" if word.isupper() else "False" if word.istitle() else "false"
-    return pl.select(pl.when(series).then(pl.lit(word)).when(~series).then(pl.lit(no))).to_series()
+    yes = pl.col("t")
+    found = pl.when(yes).then(pl.lit(word)).when(~yes).then(pl.lit(no))
+    return series.to_frame("t").select(found).to_series()
 
 
 def _plain_form(dtype: Any) -> str:
@@ -220,9 +226,9 @@ def _decimal(series: pl.Series, form: str) -> pl.Series:
     if mark == "," and long.any():  # no reader knows a power of ten with a comma
         plain = [None if x is None else f"{x:.20f}".rstrip("0").rstrip(".") for x in series]
         texts = texts.zip_with(~long, pl.Series(plain, dtype=pl.String))
-    cell = pl.lit(texts)
+    cell = pl.col("t")
     parts = cell.str.extract_groups(r"^(-?[0-9]+)\.([0-9]+)$")
     digits = parts.struct.field("2").str.replace("^0$", "").str.pad_end(least, "0")
     whole = parts.struct.field("1")
     joined = pl.when(digits == "").then(whole).otherwise(whole + mark + digits)
-    return pl.select(joined.fill_null(cell)).to_series()
+    return texts.to_frame("t").select(joined.fill_null(cell)).to_series()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tulle._commands.audit import audit_files
@@ -14,6 +15,7 @@ from tulle._commands.condense import condense
 from tulle._commands.split import split_file
 from tulle.io.read import read_table
 from tulle.releases import read_manifest, verify_release
+from tulle.table._date_format import write_dates
 
 HEADER = "Geburt;Größe;Kosten;Zeit;PLZ;ok"
 
@@ -75,6 +77,39 @@ def test_the_parts_of_a_split_are_the_lines_of_their_source(german: Path, tmp_pa
     parts = [path.read_bytes().split(b"\r\n") for path in (members, control)]
     assert [part[0] for part in parts] == [header, header]
     assert sorted(parts[0][1:-1] + parts[1][1:-1]) == sorted(lines[:-1])
+
+
+TIMES = {  # as a table of interviews may have them, and what of it must come back
+    "clock": ("%H:%M", r"(0[89]|1[0-9]|2[01]):[0-5][0-9]"),
+    "clock12": ("%-I:%M %P", "(8|9|1[0-2]|[1-9]):[0-5][0-9] [ap]m"),
+    "month": ("%Y-%m", "2021-[01][0-9]"),
+    "week": ("%G-W%V", "202[01]-W[0-5][0-9]"),
+    "quarter": ("%YQ%q", "2021Q[1-4]"),
+    "stamp": ("%Y-%m-%dT%H:%M:%SZ", "2021-[01][0-9]-[0-3][0-9]T[012][0-9]:[0-5][0-9]:[0-5][0-9]Z"),
+    "local": ("%Y-%m-%d %H:%M Europe/Oslo", "2021-[01][0-9]-.. ..:.. Europe/Oslo"),
+    "time": ("%s", "16[0-9]{8}"),
+    "long": ("[h]:mm:ss", "[1-9][0-9]?:[0-5][0-9]:[0-5][0-9]"),
+    "iso": ("PT1H30M", "PT[1-9][0-9]?H([1-5]?[0-9]M)?"),
+}
+
+
+def test_times_come_back_in_their_forms(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    hours = np.clip(rng.normal(14, 3, 400), 8, 21)
+    moments = np.datetime64("2021-01-03", "s") + rng.integers(0, 300, 400) * 86_400
+    moments = pl.Series(moments + (hours * 3600).astype(int)).cast(pl.Datetime("us"))
+    lasted = pl.Series(rng.integers(60, 3000, 400) * 60 * 10**6).cast(pl.Duration("us"))
+    long = {"long", "iso"}
+    source, release = tmp_path / "times.csv", tmp_path / "release.csv"
+    pl.DataFrame(
+        {n: write_dates(lasted if n in long else moments, f) for n, (f, _) in TIMES.items()}
+    ).write_csv(source, separator=";")
+    condense(source, release, seed=1, audit=False)
+    drawn = pl.read_csv(release, separator=";", infer_schema=False)
+    assert drawn.columns == [*TIMES]
+    for name, (_, pattern) in TIMES.items():
+        assert drawn[name].str.contains(f"^{pattern}$").all(), name
+    assert read_manifest(release).columns["week"]["kind"] == "datetime"
 
 
 def test_an_audit_reads_a_release_as_it_is_written(german: Path, tmp_path: Path) -> None:

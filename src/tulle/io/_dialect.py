@@ -8,10 +8,8 @@ records, and writing by it never rounds what they did not have.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -20,17 +18,9 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.io._text_types import MISSING_WORDS, ColumnGuess, TextType, clean, named
+from tulle.table._date_format import write_dates, written_form
 
 SOME = 2000  # records by which the form of a column is judged
-_OFFSET = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})$")
-# what a form that reads may be as a form that writes
-_VARIANTS = {
-    "%.f": ("", "%.3f", "%.6f", "%.9f", "%.f"),
-    "%H": ("%H", "%-H"),
-    "%I": ("%I", "%-I"),
-    "%p": ("%p", "%P"),
-    "%#z": ("Z", "%:z", "%z"),
-}
 _FRACTION = re.compile(r"%\.[0-9]?f")
 
 
@@ -163,31 +153,10 @@ def _form(texts: pl.Series, found: TextType) -> str:
         least = digits.str.len_bytes().min()
         return "0" + mark + "0" * (int(least) if isinstance(least, int) else 0)
     values = texts.alias("").to_frame().select(found.read(named(""))).to_series()
-    if found.dtype == pl.Boolean:
-        forms: Iterator[str] = iter(("true", "TRUE", "True"))
-    else:
-        forms = _forms(found.form, texts)
-    best, most = "", -1
-    for form in forms:
-        same = int((ColumnForm(form).texts(values) == texts).sum())
-        if same > most:
-            best, most = form, same
-        if same == len(texts):
-            break
-    return best
-
-
-def _forms(form: str, texts: pl.Series) -> Iterator[str]:
-    """Yield the forms that texts may be written in which one form reads."""
-    zones = texts.str.extract(f"({_OFFSET.pattern})").drop_nulls().unique()
-    own = {"%#z": (str(zones[0]),)} if len(zones) == 1 else {}
-    marks = [mark for mark in _VARIANTS if mark in form]
-    choices = [(*own.get(mark, ()), *_VARIANTS[mark]) for mark in marks]
-    for day, chosen in product(("%", "%-"), product(*choices)):
-        made = form.replace("%d", f"{day}d").replace("%m", f"{day}m")
-        for mark, variant in zip(marks, chosen):
-            made = made.replace(mark, variant)
-        yield made
+    if found.form:
+        return written_form(found.form, texts, values)
+    words = texts.filter(values) if found.dtype == pl.Boolean else texts[:0]
+    return "" if words.is_empty() else str(words[0])
 
 
 def _spelled(series: pl.Series, word: str) -> pl.Series:
@@ -211,11 +180,7 @@ def _timed(series: pl.Series, form: str) -> pl.Series:
     """Write dates and times; a fraction of a second stays if there is one."""
     if "%S" in form and _FRACTION.search(form) is None and (series.dt.nanosecond() != 0).any():
         form = form.replace("%S", "%S%.f")
-    zoned = getattr(series.dtype, "time_zone", None) is not None
-    if zoned and (found := _OFFSET.search(form)) is not None:
-        away = timedelta(hours=int(found[2]), minutes=int(found[3]))
-        series = series.dt.replace_time_zone(None) + (away if found[1] == "+" else -away)
-    return series.dt.to_string(form)
+    return write_dates(series, form)
 
 
 def _decimal(series: pl.Series, form: str) -> pl.Series:

@@ -72,3 +72,17 @@ def test_time_stamps_of_few_people_have_no_clock_and_come_back(unit: str) -> Non
     drawn = Condenser(k=30, random_state=0).fit_resample(table)
     assert drawn.schema == table.schema
     assert drawn["start"].is_between(datetime(2021, 5, 31), datetime(2021, 12, 1)).all()
+
+
+def test_hours_stay_where_a_time_lies_days_after_another() -> None:
+    rng = np.random.default_rng(4)
+    admitted = interviews(700)["start"]
+    stay = pl.Series(rng.integers(1, 9, 700) * 86_400 * 10**6).cast(pl.Duration("us"))
+    morning = pl.Series(rng.integers(9 * 60, 12 * 60, 700) * 60 * 10**6).cast(pl.Duration("us"))
+    left = admitted.dt.truncate("1d") + stay + morning
+    table = pl.DataFrame({"admitted": admitted, "left": left})
+    drawn = Condenser(k=10, random_state=0).fit_resample(table)
+    assert (drawn["left"] >= drawn["admitted"]).all()
+    assert float(drawn["left"].dt.hour().is_between(8, 12).mean()) > 0.98  # type: ignore[arg-type]
+    days = [(f["left"] - f["admitted"]).dt.total_hours().mean() / 24 for f in (table, drawn)]  # type: ignore[operator]
+    assert days[1] == pytest.approx(days[0], abs=0.5)

@@ -80,13 +80,16 @@ def test_the_parts_of_a_split_are_the_lines_of_their_source(german: Path, tmp_pa
 
 
 TIMES = {  # as a table of interviews may have them, and what of it must come back
-    "clock": ("%H:%M", r"(0[89]|1[0-9]|2[01]):[0-5][0-9]"),
-    "clock12": ("%-I:%M %P", "(8|9|1[0-2]|[1-9]):[0-5][0-9] [ap]m"),
-    "month": ("%Y-%m", "2021-[01][0-9]"),
+    "clock": ("%H:%M", "(0[789]|1[0-9]|2[01]):[0-5][0-9]"),
+    "clock12": ("%-I:%M %P", "(1[0-2]|[1-9]):[0-5][0-9] [ap]m"),
+    "month": ("%Y-%m", "202[01]-[01][0-9]"),
     "week": ("%G-W%V", "202[01]-W[0-5][0-9]"),
-    "quarter": ("%YQ%q", "2021Q[1-4]"),
-    "stamp": ("%Y-%m-%dT%H:%M:%SZ", "2021-[01][0-9]-[0-3][0-9]T[012][0-9]:[0-5][0-9]:[0-5][0-9]Z"),
-    "local": ("%Y-%m-%d %H:%M Europe/Oslo", "2021-[01][0-9]-.. ..:.. Europe/Oslo"),
+    "quarter": ("%YQ%q", "202[01]Q[1-4]"),
+    "stamp": (
+        "%Y-%m-%dT%H:%M:%SZ",
+        "202[01]-[01][0-9]-[0-3][0-9]T(0[789]|1[0-9]|2[0-2]):[0-5][0-9]:[0-5][0-9]Z",
+    ),
+    "local": ("%Y-%m-%d %H:%M Europe/Oslo", "202[01]-[01][0-9]-.. ..:.. Europe/Oslo"),
     "time": ("%s", "16[0-9]{8}"),
     "long": ("[h]:mm:ss", "[1-9][0-9]?:[0-5][0-9]:[0-5][0-9]"),
     "iso": ("PT1H30M", "PT[1-9][0-9]?H([1-5]?[0-9]M)?"),
@@ -96,8 +99,8 @@ TIMES = {  # as a table of interviews may have them, and what of it must come ba
 def test_times_come_back_in_their_forms(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     hours = np.clip(rng.normal(14, 3, 400), 8, 21)
-    moments = np.datetime64("2021-01-03", "s") + rng.integers(0, 300, 400) * 86_400
-    moments = pl.Series(moments + (hours * 3600).astype(int)).cast(pl.Datetime("us"))
+    seconds = 1_609_632_000 + rng.integers(0, 300, 400) * 86_400 + (hours * 3600).astype(int)
+    moments = pl.Series(seconds * 10**6).cast(pl.Datetime("us"))
     lasted = pl.Series(rng.integers(60, 3000, 400) * 60 * 10**6).cast(pl.Duration("us"))
     long = {"long", "iso"}
     source, release = tmp_path / "times.csv", tmp_path / "release.csv"

@@ -34,6 +34,11 @@ class Clock:
         """Return the clock of a column."""
         return cls(codec if codec.dtype.is_temporal() else None)
 
+    @property
+    def is_uneven(self) -> bool:
+        """Return whether some hours of the day have more records than others."""
+        return self.codec is not None and bool(self.codec.clock)
+
     def cells(self, days: Floats) -> Floats:
         """Return days as the model draws them, in whole ticks of the column."""
         if self.codec is None:
@@ -56,9 +61,10 @@ class Computed:
     unit: float | None
     clock: Clock
     rounding: str = "nearest"  # or "down", "up"
-    distance: str | None = None  # drawn, in units
+    distance: str | None = None  # drawn, in units; or, where it is ``even``, in cells of the clock
     sign: int = 1  # of the distance
     least: float | None = None  # the smallest distance, in units
+    even: bool = False
     own: str | None = None
     gone: str | None = None
     states: tuple[float, ...] = ()  # values of ``own`` that are words, which need no formula
@@ -72,12 +78,13 @@ class Computed:
     def make(self, values: Values, drawn: dict[str, Any], rng: np.random.Generator) -> Floats:
         """Return the column as the model would draw it."""
         found = snap(quantity(self.formula, values), self.unit, self.rounding)
+        away: Floats | float = 0.0
         if self.distance is not None:
             away = np.asarray(drawn[self.distance], dtype=np.float64)
-            if self.least is not None:
-                away = np.maximum(away, self.least)
-            found = found + self.sign * away * (self.unit or 1.0)
-        cells = self.clock.cells(found)
+            away = self.sign * (away if self.least is None else np.maximum(away, self.least))
+        if not self.even:
+            found, away = found + away * (self.unit or 1.0), 0.0
+        cells = self.clock.cells(found) + away
         if self.unit is not None and self.clock.codec is None:
             cells = np.round(cells / self.unit) * self.unit
             cells = np.round(cells, max(0, int(np.ceil(-np.log10(self.unit)))))

@@ -129,7 +129,7 @@ def exact_moments(table: pl.DataFrame, make: Maker) -> str:
         return "refused"
     tables = align(table, release, None, None)
     rng = np.random.default_rng(SEED)
-    found = sums_on_grid(tables.numbers(1), tables.release, tables.last_decimals(), rng)
+    found = sums_on_grid(tables.numbers(1), tables.release, tables.steps(), rng)
     return "-" if found is None else f"{found.rate:.0%}".replace("%", " %")
 
 
@@ -188,7 +188,7 @@ def numbers(table: pl.DataFrame, make: Maker, count: int) -> str:
     tables = align(people, make(people, k=20, random_state=SEED), strangers, None)
     original, released, outside = (tables.numbers(place) for place in range(3))
     rng = np.random.default_rng(SEED)
-    found = exact_values(original, released, tables.last_decimals(), rng, control=outside)
+    found = exact_values(original, released, tables.steps(), rng, control=outside)
     return "-" if found is None else f"{found.rate:.1%} / {found.control or 0:.1%}"
 
 

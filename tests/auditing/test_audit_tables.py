@@ -14,7 +14,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from tests.reference.audit_people import people_table
 from tulle import audit
+from tulle._attacks.values import exact_values
 from tulle.auditing import _measures as measures
+from tulle.auditing._tables import align
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table.schema import Column, Kind, Role
 
@@ -216,3 +218,27 @@ def test_tiny_and_flat_tables_still_give_a_report(rows: int) -> None:
     few.html()
     with pytest.raises(PrivacyError, match=f"one of the tables has {rows}"):
         few.html("public")
+
+
+@pytest.mark.parametrize("sort", [pl.Date(), pl.Datetime("us"), pl.Time()])
+def test_a_day_that_one_person_has_is_no_surprise_among_days(sort: pl.DataType) -> None:
+    """Releases of other people hold about as many of its days as guessing says."""
+    rng = np.random.default_rng(0)
+
+    def drawn(n: int) -> pl.DataFrame:
+        if sort == pl.Time:
+            days = pl.Series("day", rng.integers(0, 1440, n) * 60 * 10**9).cast(pl.Time)
+        else:
+            days = pl.Series("day", rng.integers(7000, 8200, n), dtype=pl.Int32).cast(pl.Date)
+        return pl.DataFrame({"day": days.cast(sort), "x": rng.normal(size=n)})
+
+    tables = align(drawn(700), drawn(700), drawn(300), None)
+    assert tables.steps()[0] in (60.0, 86_400e6)
+    found = exact_values(
+        *(tables.numbers(place)[:, :1] for place in (0, 1)),
+        tables.steps()[:1],
+        rng,
+        control=tables.numbers(2)[:, :1],
+    )
+    assert found is not None
+    assert found.rate == pytest.approx(found.baseline, abs=0.1)

@@ -36,7 +36,7 @@ def run(*arguments: object) -> dict[str, object]:
 
 
 def as_text(path: Path) -> pl.DataFrame:
-    return pl.read_csv(path, infer_schema=False)
+    return pl.read_csv(path, infer_schema=False, separator=";")
 
 
 @pytest.fixture(scope="module")

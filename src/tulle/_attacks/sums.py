@@ -42,7 +42,7 @@ def sums_on_grid(
     records : Records
         The same release, for distances.
     units : ndarray (p,)
-        The last decimal of each column in the original, or 0 where there is none.
+        What the numbers of each column of the original are multiples of, or 0.
 
     Returns
     -------

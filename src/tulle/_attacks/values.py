@@ -37,7 +37,7 @@ def exact_values(
     original, release, control : ndarray (n, p)
         Numbers in their own units, NaN where missing.
     units : ndarray (p,)
-        The last decimal of each column, or 0 where numbers are as fine as floats are.
+        What the numbers of each column are multiples of, or 0 where they are as fine as floats are.
     people : pair of ndarray (n,) or None
         The person of each record of the original and of the control, where people have several.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tulle._report.model import Judgement, Verdict
     from tulle._types import FilePath
     from tulle.auditing import Audit
+    from tulle.io._dialect import Dialect
     from tulle.keys import SigningKey
     from tulle.releases import Manifest
     from tulle.releases.manifest import Draft
@@ -115,8 +116,14 @@ class Job:
 
         return releasing(self.output, sources=self.sources, sign_key=self.signer, force=self.force)
 
-    def write(self, release: pl.DataFrame, manifest: Manifest, found: Audit) -> None:
-        """Write a table with manifest and report, or only the report where the verdict is bad."""
+    def write(
+        self, release: pl.DataFrame, manifest: Manifest, found: Audit, dialect: Dialect | None
+    ) -> None:
+        """Write a table with manifest and report, or only the report where the verdict is bad.
+
+        A release in CSV is written in a ``dialect``, that of its source.
+        """
+        from tulle.io._formats import Format, format_of
         from tulle.io.write import put_table
 
         try:
@@ -125,7 +132,10 @@ class Job:
             self.save_report(found, refused=True)
             raise
         with self.releasing() as draft:
-            put_table(release, draft.file, self.output)
+            put_table(release, draft.file, self.output, dialect)
+            if dialect is not None and format_of(self.output) is Format.CSV:
+                told = {**manifest.output, "written as": dialect.told(release.columns)}
+                manifest = replace(manifest, output=told)
             draft.finish(with_verdict(manifest, found, self.accepted))
         self.save_report(found)
 

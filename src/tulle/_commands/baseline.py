@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._checks import check_choice
+from tulle._checks import check_choice, check_flag
 from tulle._choices import BASELINES
 from tulle._commands._columns import (
     column_entries,
@@ -57,6 +57,7 @@ class Comparing(Options):
     noise: float = 0.5
     keep: float = 0.8
     holdout: float | str | None = None
+    plain: bool = False  # CSV in the normalised form, not in that of the source
     seed: int | None = None
 
 
@@ -94,9 +95,9 @@ def baseline(
     _refuse_contradictions(options, control)
 
     from tulle.auditing.audit import audited
-    from tulle.io.read import read_table
+    from tulle.io.read import read_written
 
-    original = read_table(source)
+    original, dialect = read_written(source)
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to release")
     entry = source_entry(source, original.height)  # before it can change
@@ -116,7 +117,7 @@ def baseline(
         accepted_risk=job.accepted,
     )
     manifest = _manifest(entry, original, release, columns, options, counts)
-    job.write(release, manifest, found)
+    job.write(release, manifest, found, None if options.plain else dialect)
     summary = {"records": original.height, "columns_released": release.width, **counts}
     return Baseline(summary, left_out_rows(columns), unit_notes(columns), found)
 
@@ -124,6 +125,7 @@ def baseline(
 def _refuse_contradictions(options: Comparing, control: FilePath | None) -> None:
     with options.naming():
         check_choice("baseline", "method", options.method, BASELINES)
+        check_flag("baseline", "plain", options.plain)
     refuse_two_controls(options, control)
     for name, method in _OF.items():
         if options.on_command_line(name) and options.method != method:

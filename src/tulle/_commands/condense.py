@@ -69,6 +69,7 @@ class Condensing(Options):
     holdout: float | str | None = None
     audit: bool = True
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
+    plain: bool = False  # CSV in the normalised form, not in that of the source
     seed: int | None = None
 
 
@@ -128,9 +129,9 @@ def condense(
         )  # fmt: skip
     refuse_folder(output)
 
-    from tulle.io.read import read_table
+    from tulle.io.read import read_written
 
-    original = read_table(source)
+    original, dialect = read_written(source)
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
@@ -152,7 +153,7 @@ def condense(
     found = found.extended(context=dict(options.policy.context), accepted_risk=job.accepted)
     summary = _summary(condenser, tables, strangers, found)
     manifest = _manifest(condenser, entry, release, columns, options, strangers)
-    job.write(release, manifest, found)
+    job.write(release, manifest, found, None if options.plain else dialect)
     notes = _notes(condenser, columns, release)
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
@@ -162,6 +163,7 @@ def _refuse_contradictions(
 ) -> None:
     with options.naming():
         check_flag("condense", "audit", options.audit)
+        check_flag("condense", "plain", options.plain)
     refuse_two_controls(options, control)
     if not options.audit and (report or control or options.holdout is not None):
         word = "--no-audit" if options.on_command_line("audit") else options.word("audit")

@@ -57,19 +57,19 @@ def split_file(
     writes = {"--output": output, "--control": control}
     check_files(reads, writes=writes, folders=("INPUT",), force=force)
 
-    from tulle.io.read import read_table
+    from tulle.io.read import read_written
     from tulle.io.write import write_table
     from tulle.table.split import split_rows
 
-    table = read_table(source)
+    table, dialect = read_written(source)
     if table.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to split")
     columns = known_columns(table, policy)
     person = person or _name(columns, Role.PERSON)
     target = target or (_name(columns, Role.TARGET) if policy is not None else None)
     rows = split_rows(table, share, person=person, target=target, random_state=seed)
-    write_table(table[rows.members], output, private=True, force=force)
-    write_table(table[rows.control], control, private=True, force=force)
+    for part, file in ((rows.members, output), (rows.control, control)):
+        write_table(table[part], file, like=dialect, private=True, force=force)
     notes = [
         *_unread(table, output),
         "Release the members only; keep the control as carefully as the data. "

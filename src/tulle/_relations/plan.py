@@ -397,9 +397,13 @@ class Planner:
             unit, rounding = self.units[name], "up" if sign > 0 else "down"
             away = _in_units(sign * (value - snap(formed, unit, rounding)), unit)
             least = float(op == "<" and unit is not None)
-            column = NumberColumn(f"{name}\0distance", away, None if unit is None else 0)
+            clock = Clock.of(self.codecs[name])
+            even = clock.is_uneven and unit is not None and np.nanmedian(away) * unit >= 1
+            if even:  # over days, hours are as long as the records in them are many
+                away = sign * (clock.cells(value) - clock.cells(formed))
+            column = NumberColumn(f"{name}\0distance", away, None if unit is None or even else 0)
             step = Computed(
-                name, formula, unit, Clock.of(self.codecs[name]), rounding, column.name, sign, least
+                name, formula, unit, clock, rounding, column.name, sign, least * (not even), even
             )
             self._store(step, ~np.isnan(formed), ~np.isnan(value), [column])
             return

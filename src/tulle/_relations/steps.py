@@ -16,6 +16,7 @@ from tulle._shape.columns import Column, cells_of
 from tulle._shape.dependencies import Dependency
 from tulle._types import Flags, Floats, Ints
 from tulle.table._codecs import Codec
+from tulle.table._numbers import NumberCodec
 from tulle.table._series import with_nulls
 
 _EXACT = 1e-9  # relative: what rounding forgives, ...
@@ -24,23 +25,27 @@ _MOST_SLACK = 1e-2  # ... but never more than so much of a unit
 
 @dataclass(frozen=True)
 class Clock:
-    """How days are counted in a column of times: ``days = ticks * tick + origin``."""
+    """How days are counted in a column of times; other numbers are as they are."""
 
-    tick: float = 1.0
-    origin: float = 0.0
+    codec: NumberCodec | None = None  # of times
 
     @classmethod
     def of(cls, codec: Any) -> Clock:
-        """Return the clock of a column; other numbers are as they are."""
-        if not codec.dtype.is_temporal():
-            return cls()
-        day = ticks_a_day(codec.dtype)
-        return cls(codec.tick / day, codec.origin / day)
+        """Return the clock of a column."""
+        return cls(codec if codec.dtype.is_temporal() else None)
 
-    def ticks(self, days: Floats) -> Floats:
-        """Return days as the column counts them, whole where it counts whole ticks."""
-        ticks = (days - self.origin) / self.tick
-        return np.round(ticks) if self != Clock() else ticks
+    @property
+    def is_uneven(self) -> bool:
+        """Return whether some hours of the day have more records than others."""
+        return self.codec is not None and bool(self.codec.clock)
+
+    def cells(self, days: Floats) -> Floats:
+        """Return days as the model draws them, in whole ticks of the column."""
+        if self.codec is None:
+            return days
+        day = ticks_a_day(self.codec.dtype)
+        ticks = np.round((days - self.codec.origin / day) / (self.codec.tick / day))
+        return self.codec.to_cells(ticks)
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,10 @@ class Computed:
     unit: float | None
     clock: Clock
     rounding: str = "nearest"  # or "down", "up"
-    distance: str | None = None  # drawn, in units
+    distance: str | None = None  # drawn, in units; or, where it is ``even``, in cells of the clock
     sign: int = 1  # of the distance
     least: float | None = None  # the smallest distance, in units
+    even: bool = False
     own: str | None = None
     gone: str | None = None
     states: tuple[float, ...] = ()  # values of ``own`` that are words, which need no formula
@@ -72,13 +78,14 @@ class Computed:
     def make(self, values: Values, drawn: dict[str, Any], rng: np.random.Generator) -> Floats:
         """Return the column as the model would draw it."""
         found = snap(quantity(self.formula, values), self.unit, self.rounding)
+        away: Floats | float = 0.0
         if self.distance is not None:
             away = np.asarray(drawn[self.distance], dtype=np.float64)
-            if self.least is not None:
-                away = np.maximum(away, self.least)
-            found = found + self.sign * away * (self.unit or 1.0)
-        cells = self.clock.ticks(found)
-        if self.unit is not None and self.clock == Clock():
+            away = self.sign * (away if self.least is None else np.maximum(away, self.least))
+        if not self.even:
+            found, away = found + away * (self.unit or 1.0), 0.0
+        cells = self.clock.cells(found) + away
+        if self.unit is not None and self.clock.codec is None:
             cells = np.round(cells / self.unit) * self.unit
             cells = np.round(cells, max(0, int(np.ceil(-np.log10(self.unit)))))
         if self.gone is not None:

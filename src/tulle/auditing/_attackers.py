@@ -132,14 +132,14 @@ def planned(
 def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> Iterator[_Planned]:
     """Yield the attacks that look at the digits of numbers, and at the planes of released rows."""
     numbers = [tables.numbers(place) for place in range(len(tables.frames))]
-    decimals = tables.last_decimals()
+    steps = tables.steps()
     outside = numbers[2] if len(numbers) > 2 else None
     whose = tables.original.people, None if tables.control is None else tables.control.people
-    values = partial(exact_values, numbers[0], numbers[1], decimals, control=outside, people=whose)
+    values = partial(exact_values, numbers[0], numbers[1], steps, control=outside, people=whose)
     yield "exact values", partial(values, attempts=tried["attempts"])
     if quick:
         return
-    yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, decimals)
+    yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, steps)
     yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
 
 

@@ -73,13 +73,11 @@ class Aligned:
             return np.empty((self.frames[place].height, 0))
         return self.frames[place].select(names).fill_null(np.nan).to_numpy()
 
-    def last_decimals(self) -> Floats:
-        """Return the last decimal of each column of numbers, 0 where they are floats as they come.
-
-        Whole numbers are written to 1, and points in time to the microsecond or coarser.
+    def steps(self) -> Floats:
+        """Return what all numbers of each column are multiples of, 0 where they are floats as they
+        come: of dates a day, of clocks a minute or what they show.
         """
-        found = (decimals_of(_present(column), pl.Float64) for column in self.numbers(0).T)
-        return np.array([0.0 if places is None else 10.0**-places for places in found])
+        return np.array([_step(_present(column)) for column in self.numbers(0).T])
 
     def of_role(self, *roles: Role) -> list[str]:
         """Return the columns with one of some roles."""
@@ -158,6 +156,15 @@ def coded_alike(
 
 def _present(column: Floats) -> Floats:
     return column[np.isfinite(column)]
+
+
+def _step(values: Floats) -> float:
+    """Return the largest decimal number of which all values are multiples, else 0."""
+    places = decimals_of(values, pl.Float64)
+    if places is None:
+        return 0.0
+    whole = np.rint(values * 10.0**places).astype(np.int64)
+    return int(np.gcd.reduce(whole) or 1) / 10.0**places
 
 
 # Opening: which columns are compared, and of which kind they are.
@@ -371,13 +378,15 @@ def alike(kind: Kind, series: list[pl.Series]) -> list[pl.Series]:
 
 def _as_numbers(series: pl.Series) -> pl.Series:
     """Convert to numbers: dates in microseconds, durations and times of day in seconds."""
-    if series.dtype == pl.Time:
-        series = series.cast(pl.Int64) / 1e9
-    elif isinstance(series.dtype, pl.Duration):
-        series = series.dt.total_microseconds() / 1e6
+    numbers = series
+    if series.dtype in (pl.Time, pl.Duration):  # divided by NumPy: polars is not exact
+        clock = series if series.dtype == pl.Time else series.cast(pl.Duration("us"))
+        second = 1e9 if series.dtype == pl.Time else 1e6
+        ticks = clock.to_physical().cast(pl.Float64).to_numpy()
+        numbers = pl.Series(series.name, ticks / second)
     elif series.dtype.is_temporal():
-        series = series.cast(pl.Datetime("us")).dt.replace_time_zone(None).to_physical()
-    numbers = series.cast(pl.Float64)
+        numbers = series.cast(pl.Datetime("us")).dt.replace_time_zone(None).to_physical()
+    numbers = numbers.cast(pl.Float64)
     return pl.select(pl.when(numbers.is_finite()).then(numbers).alias(series.name)).to_series()
 
 

@@ -128,6 +128,12 @@ class Share(click.ParamType):
             self.fail(str(error.named("it")), param, ctx)
 
 
+plain = click.option(
+    "--plain",
+    is_flag=True,
+    default=None,
+    help="Write CSV in the normalised form (commas, UTF-8, 12.5, 2024-07-20), not as INPUT is.",
+)
 holdout = click.option(
     "--holdout",
     type=Share(),

@@ -13,6 +13,7 @@ import polars as pl
 
 from tulle._types import Ints
 from tulle.errors import DataError
+from tulle.io._dialect import SOME, Dialect, dialect_of
 from tulle.io._formats import Format, readable_as
 from tulle.io._headers import (
     column_names,
@@ -24,8 +25,10 @@ from tulle.io._headers import (
 from tulle.io._text import (
     ANY_MARK,
     NEWLINE,
+    QUOTE,
     RETURN,
     WRONG_QUOTES,
+    Encoding,
     Reasons,
     TypedRecords,
     outside_quotes,
@@ -91,6 +94,13 @@ class Fields:
         """Return whether some record is refused because of its quotes."""
         return WRONG_QUOTES in self.reasons.values()
 
+    def first_bytes(self) -> np.ndarray:
+        """Return the first byte of each field, (records, width); 0 of an empty field."""
+        starts = np.insert(self._stops + 1, 0, 0)[:-1]
+        firsts = self._codes[starts]
+        bare = (firsts == RETURN) & (self._codes[np.minimum(starts + 1, self._stops)] == NEWLINE)
+        return np.where((starts == self._stops) | bare, 0, firsts).reshape(-1, self.width)
+
     def lines_before(self, record: int) -> int:
         """Return how many lines of the block come before a record."""
         ends = self._stops[self._codes[self._stops] == NEWLINE]
@@ -145,11 +155,13 @@ class CsvReader:
         refuse_no_header(source, text)
         self.source = source
         self.separator = mark or separator_of(text, None if record is None else record.decode())
+        self.line_end = "\r\n" if header.endswith(b"\r\n") else "\n"
         line = text.encode() + b"\n"
         if Fields(line, self.separator, 1).has_wrong_quotes:
             raise DataError(f"{source}: the header has unbalanced quotes")
         self.header = parsed(line, {}, separator=self.separator).row(0)
         self.names = column_names(source, self.header)
+        self.quoted_header = bool((self.fields(line).first_bytes() == QUOTE).all())
         candidates = (*ALL, WITH_COMMA) if self.separator == ";" else ALL
         self.guesses = {name: ColumnGuess(candidates) for name in self.names}
 
@@ -254,6 +266,7 @@ class CsvPlan:
     path: Path
     reader: CsvReader
     stamp: tuple[int, int]  # size and time of the file
+    encoding: Encoding
     regular: bool = True  # whether every line is a record
     held: list[pl.DataFrame] = field(default_factory=list)
 
@@ -270,9 +283,10 @@ class CsvPlan:
 def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
     """Make the first pass; with ``hold`` the second finds the parsed frames in the plan."""
     with readable_as(path, Format.CSV):
-        stamp, blocks = stamp_of(path), record_blocks(path, quoted=True)
+        stamp, encoding = stamp_of(path), Encoding()
+        blocks = record_blocks(path, quoted=True, encoding=encoding)
         reader, line, body = _head(path, blocks)
-        plan = CsvPlan(path, reader, stamp)
+        plan = CsvPlan(path, reader, stamp, encoding)
         first: pl.DataFrame | None = None
         for fields in _checked(reader, _chain(body, blocks), line):
             frame = reader.judge(fields)
@@ -287,6 +301,25 @@ def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
 def csv_names(path: Path) -> list[str]:
     """Return the names of the columns, from the beginning of the file."""
     return _head(path, record_blocks(path, quoted=True))[0].names
+
+
+def csv_dialect(plan: CsvPlan) -> Dialect:
+    """Return how a file is written, by what the first pass found and by its first records."""
+    reader = plan.reader
+    with readable_as(plan.path, Format.CSV):
+        fields = next(map(reader.fields, _same_blocks(plan)), None)
+    block = b"" if fields is None else fields.block
+    texts = parsed(block, dict.fromkeys(reader.names, _TEXT), separator=reader.separator)
+    return dialect_of(
+        texts.head(SOME),
+        reader.fields(block).first_bytes(),
+        plan.guesses,
+        separator=reader.separator,
+        line_end=reader.line_end,
+        encoding=plan.encoding.of_file,
+        mark=bool(plan.encoding.mark),
+        quoted_header=reader.quoted_header,
+    )
 
 
 def csv_frames(plan: CsvPlan, names: list[str]) -> Iterator[pl.DataFrame]:

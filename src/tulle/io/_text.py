@@ -46,6 +46,12 @@ class Encoding:
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
+        self.mark = b""  # the byte order mark of the file
+
+    @property
+    def of_file(self) -> str:
+        """Return the encoding of the file itself, of which a text here is in UTF-8 already."""
+        return _WIDE_MARKS.get(self.mark, self.name or "utf-8")
 
     def decide(self, text: bytes) -> None:
         """Decide the encoding, if it is still open and this text settles it."""
@@ -87,16 +93,17 @@ def _is_utf8(text: bytes) -> bool:
 # Files in blocks of whole records, with bounded memory: unpacked (gzip), without the byte order
 # mark, in UTF-8.
 
-_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WIDE_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-def record_blocks(path: Path, *, quoted: bool) -> Iterator[bytes]:
+def record_blocks(path: Path, *, quoted: bool, encoding: Encoding | None = None) -> Iterator[bytes]:
     """Yield blocks of whole records; each ends with a newline.
 
-    ``quoted``: newlines inside double quotes do not end a record (CSV).
+    ``quoted``: newlines inside double quotes do not end a record (CSV). ``encoding`` learns what
+    the file is written in.
     """
-    encoding, rest, line = Encoding(), b"", 1
-    with _opened(path) as file:
+    encoding, rest, line = encoding or Encoding(), b"", 1
+    with _opened(path, encoding) as file:
         while chunk := _read(file, path, BLOCK):
             block = rest + chunk
             end = _last_record_end(block, quoted)
@@ -150,8 +157,26 @@ def outside_quotes(codes: np.ndarray, marks: np.ndarray) -> np.ndarray:
     return np.asarray(marks & ~np.bitwise_xor.accumulate(quotes))
 
 
+class _Wide:
+    """A file in UTF-16, read as UTF-8."""
+
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def read(self, size: int) -> bytes:
+        """Return some of the text; nothing at its end."""
+        text = ""
+        while not text:
+            chunk = self._file.read(size)
+            text = self._decoder.decode(chunk, final=not chunk)
+            if not chunk:
+                break
+        return text.encode()
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path, encoding: Encoding) -> Iterator[BinaryIO]:
     with path.open("rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -160,11 +185,11 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             if isinstance(file, BoundedGzip):
                 file.look_ahead()
         mark = _read(file, path, 3)
-        if mark[:2] in _WIDE_MARKS:
-            raise DataError(f"{path}: the text is UTF-16: save it as UTF-8")
-        if mark != codecs.BOM_UTF8:
-            file.seek(0)
-        yield file
+        marks = (codecs.BOM_UTF8, *_WIDE_MARKS)
+        encoding.mark = next((one for one in marks if mark.startswith(one)), b"")
+        file.seek(len(encoding.mark))
+        wide = _WIDE_MARKS.get(encoding.mark)
+        yield cast(BinaryIO, _Wide(file, wide)) if wide else file
 
 
 def _read(file: BinaryIO, path: Path, size: int) -> bytes:
@@ -178,6 +203,8 @@ def _damage_named(path: Path) -> Iterator[None]:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise DataError(f"{path}: the gzip data is damaged or truncated") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: the text is not UTF-16 throughout: save it as UTF-8") from None
 
 
 def _recoded(path: Path, encoding: Encoding, block: bytes, line: int) -> bytes:

@@ -11,7 +11,8 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.io._csv import csv_frames, plan_csv
+from tulle.io._csv import csv_dialect, csv_frames, plan_csv
+from tulle.io._dialect import Dialect
 from tulle.io._formats import (
     BATCH_ROWS,
     Format,
@@ -60,6 +61,13 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
     """
     opened = _open(source, hold=True)
     return pl.concat(opened.frames(_chosen(source, opened.schema, columns)), rechunk=True)
+
+
+def read_written(source: Source) -> tuple[pl.DataFrame, Dialect | None]:
+    """Read a whole table, and how its file is written; None of what is not CSV."""
+    opened = _open(source, hold=True)
+    names = _chosen(source, opened.schema, None)
+    return pl.concat(opened.frames(names), rechunk=True), opened.dialect()
 
 
 def read_batches(
@@ -114,6 +122,7 @@ class OpenTable:
 
     schema: pl.Schema
     frames: Callable[[list[str]], Iterator[pl.DataFrame]]
+    dialect: Callable[[], Dialect | None] = lambda: None  # how the file is written, if it is CSV
 
     def batches(
         self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
@@ -141,7 +150,7 @@ def _open(source: Source, *, hold: bool = False) -> OpenTable:
     path = existing_file(source)
     if kind is Format.CSV:
         csv = plan_csv(path, hold=hold)
-        return OpenTable(csv.schema, lambda names: csv_frames(csv, names))
+        return OpenTable(csv.schema, partial(csv_frames, csv), partial(csv_dialect, csv))
     if kind is Format.NDJSON:
         lines = NdjsonPlan(path)
         return OpenTable(lines.schema, lambda names: ndjson_frames(lines, names))
@@ -160,7 +169,10 @@ def _open_parts(source: Source, parts: Sequence[Path], *, hold: bool) -> OpenTab
             guess = ColumnGuess.of_parts([plan.guesses[name] for plan in plans])
             for plan in plans:
                 plan.guesses[name] = guess
-        opened = [OpenTable(plan.schema, partial(csv_frames, plan)) for plan in plans]
+        opened = [
+            OpenTable(plan.schema, partial(csv_frames, plan), partial(csv_dialect, plan))
+            for plan in plans
+        ]
     elif format_of(source) is Format.NDJSON:
         known = JsonGuess(display_name(source))
         lines = [NdjsonPlan(existing_file(part), known) for part in parts]
@@ -177,7 +189,7 @@ def _open_parts(source: Source, parts: Sequence[Path], *, hold: bool) -> OpenTab
             for frame in one.frames(names):
                 yield frame.cast(types)
 
-    return OpenTable(schema, frames)
+    return OpenTable(schema, frames, opened[0].dialect)
 
 
 def _common_schema(source: Source, schemas: Sequence[pl.Schema]) -> pl.Schema:

@@ -8,12 +8,12 @@ one transaction.
 from __future__ import annotations
 
 import gzip
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
 from queue import Full, Queue
@@ -24,11 +24,20 @@ import polars as pl
 from tulle._files import atomic_write
 from tulle._plurals import counted
 from tulle.errors import DataError, PrivacyWarning, TulleError
+from tulle.io._dialect import Dialect
 from tulle.io._formats import Format, Source, display_name, format_of, is_compressed
+from tulle.io.read import open_table
 from tulle.table._frames import to_polars
 
 
-def write_table(frame: Any, target: Source, *, private: bool = False, force: bool = False) -> None:
+def write_table(
+    frame: Any,
+    target: Source,
+    *,
+    like: Source | Dialect | None = None,
+    private: bool = False,
+    force: bool = False,
+) -> None:
     """Write a table to a file or database table, in the format that the name says.
 
     The file appears whole or not at all; a database table is written in one transaction.
@@ -39,6 +48,9 @@ def write_table(frame: Any, target: Source, *, private: bool = False, force: boo
         The table.
     target : path-like or str
         A file or database URI, as for :func:`read_table`.
+    like : path-like or str, optional
+        A CSV file: CSV is written as it is, with its separator, quotes, encoding, decimal commas
+        and forms of dates.
     private : bool
         Let nobody but the owner of a new file read it.
     force : bool
@@ -53,13 +65,14 @@ def write_table(frame: Any, target: Source, *, private: bool = False, force: boo
     >>> read_table(path).height
     2
     """
-    write_batches([to_polars(frame)], target, private=private, force=force)
+    write_batches([to_polars(frame)], target, like=like, private=private, force=force)
 
 
 def write_batches(
     frames: Iterable[pl.DataFrame],
     target: Source,
     *,
+    like: Source | Dialect | None = None,
     private: bool = False,
     force: bool = False,
 ) -> None:
@@ -71,6 +84,8 @@ def write_batches(
         The batches.
     target : path-like or str
         A file or database URI, as for :func:`read_table`.
+    like : path-like or str, optional
+        A CSV file that CSV is written as, as for :func:`write_table`.
     private : bool
         Let nobody but the owner of a new file read it.
     force : bool
@@ -90,13 +105,16 @@ def write_batches(
 
         write_rows(_one_schema(frames)[1], str(target), force=force)
         return
+    dialect = like if isinstance(like, Dialect | None) else open_table(like).dialect()
     with atomic_write(target, force=force, mode=0o600 if private else 0o644) as file:
-        put_batches(frames, file, target)
+        put_batches(frames, file, target, dialect=dialect)
 
 
-def put_table(frame: pl.DataFrame, file: BinaryIO, name: Source) -> None:
-    """Write a table into an open file, in the format of ``name``."""
-    put_batches([frame], file, name)
+def put_table(
+    frame: pl.DataFrame, file: BinaryIO, name: Source, dialect: Dialect | None = None
+) -> None:
+    """Write a table into an open file, in the format of ``name``; CSV as ``dialect`` says."""
+    put_batches([frame], file, name, dialect=dialect)
 
 
 def put_batches(
@@ -105,11 +123,12 @@ def put_batches(
     name: Source,
     *,
     words: dict[str, str] | None = None,
+    dialect: Dialect | None = None,
 ) -> None:
     """Write frames of one schema into an open file, in the format of ``name``.
 
     What is on its way into a database goes as Arrow. ``words`` go into the metadata of Parquet,
-    the format that has a place for them.
+    the format that has a place for them; ``dialect`` is how CSV is written.
     """
     kind = format_of(name)
     first, checked = _one_schema(frames)
@@ -121,7 +140,7 @@ def put_batches(
             file.write(excel_book(flat(pl.concat(checked), kind)))
         elif kind in (Format.CSV, Format.NDJSON):
             with _packed(file, is_compressed(name)) as stream:
-                _put_lines(checked, stream, kind, _separator(name))
+                _put_lines(checked, stream, kind, _dialect_for(name, dialect))
         else:
             _put_binary(first, checked, file, kind, words)
         file.flush()
@@ -194,16 +213,14 @@ def _one_schema(frames: Iterable[pl.DataFrame]) -> tuple[pl.DataFrame, Iterator[
 
 
 def _put_lines(
-    frames: Iterable[pl.DataFrame], stream: BinaryIO, kind: Format, separator: str
+    frames: Iterable[pl.DataFrame], stream: BinaryIO, kind: Format, dialect: Dialect
 ) -> None:
     formulas: Counter[str] = Counter()
     for i, frame in enumerate(frames):
         simple = flat(frame, kind)
         if kind is Format.CSV:
             formulas.update(_formulas(simple))
-            header = "" if i else _header(simple.columns, separator)
-            lines = simple.write_csv(include_header=False, separator=separator)
-            stream.write((header + lines).encode())
+            stream.write(dialect.lines(simple, first=not i))
         elif simple.height:
             stream.write(simple.write_ndjson().encode())
     _warn_of_formulas(formulas)
@@ -235,15 +252,10 @@ def _warn_of_formulas(counts: Mapping[str, int]) -> None:
         )
 
 
-def _separator(name: Source) -> str:
-    return "\t" if ".tsv" in PurePath(str(name).lower()).suffixes[-2:] else ","
-
-
-def _header(names: list[str], separator: str) -> str:
-    """Return a header in which names with anything that readers take for a separator are quoted."""
-    plain = (bool(re.fullmatch(r"[^,;|\t\r\n\"]+", name)) for name in names)
-    quoted = ('"' + name.replace('"', '""') + '"' for name in names)
-    return separator.join(n if bare else q for n, bare, q in zip(names, plain, quoted)) + "\n"
+def _dialect_for(name: Source, dialect: Dialect | None) -> Dialect:
+    """Return how a file is written: one that is called .tsv is separated by tabs."""
+    tabs = ".tsv" in PurePath(str(name).lower()).suffixes[-2:]
+    return replace(dialect or Dialect(), separator="\t") if tabs else dialect or Dialect()
 
 
 def _put_binary(

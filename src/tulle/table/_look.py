@@ -26,7 +26,6 @@ _NAMED_DATES = 0.5  # ... if the name says date
 _CODES = 6  # different texts among numbers that may be codes
 _MANY = 20  # different values from which it is counted how many people hold each
 _EXPONENT = r"^-?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"
-_CLOCK = "^[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?$"
 
 
 @dataclass(frozen=True)
@@ -243,18 +242,11 @@ def _as_times(
     present = len(real) - real.null_count()
     least = _NAMED_DATES if topics.keys() & {"date", "birth"} else _DATES
     words = _words_in(texts, real)
-    if real.drop_nulls().str.contains(_CLOCK).all():
-        clock = real.str.strptime(pl.Time, "%H:%M:%S", strict=False)
-        short = real.str.strptime(pl.Time, "%H:%M", strict=False)
-        times = clock.zip_with(clock.is_not_null(), short)
-        forms: tuple[str, ...] = ("%H:%M:%S",) if clock.null_count() < len(clock) else ("%H:%M",)
-        ambiguous = 0
-    else:
-        reading = read_dates(real)
-        if reading is None:
-            return None
-        times, ambiguous = reading.values, reading.ambiguous
-        forms = tuple(form for form, rows in reading.formats if rows >= k) or (reading.format,)
+    reading = read_dates(real)
+    if reading is None:
+        return None
+    times, ambiguous = reading.values, reading.ambiguous
+    forms = tuple(form for form, rows in reading.formats if rows >= k) or (reading.format,)
     read = len(times) - times.null_count()
     if read < least * present:
         return None
@@ -279,9 +271,10 @@ def _look_at_numbers(look: Look, k: int) -> Look:
     """Find days written as whole numbers, and numbers that are codes."""
     assert look.numbers is not None
     if look.whole and look.present:
-        days = read_whole_dates(look.numbers.cast(pl.Int64))
+        dated = bool(look.topics.keys() & {"date"})
+        days = read_whole_dates(look.numbers.cast(pl.Int64), named=dated)
         if days is not None and look.distinct > 1:
-            return replace(look, numbers=None, times=days, date_formats=("%Y%m%d",))
+            return replace(look, numbers=None, times=days[0], date_formats=(days[1],))
     counts = bool(look.topics.keys() & {"count"})
     return replace(look, number_codes=tuple(find_codes(look.numbers, k, is_count=counts)))
 

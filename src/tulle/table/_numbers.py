@@ -83,6 +83,10 @@ def is_present(block: Floats) -> Flags:
 
 
 _ROUNDING = 1e-9
+_TRACE = 1e-6  # of the records: what an empty hour counts
+_HOUR = 3600 * 10**9  # nanoseconds, in which times of day are counted
+_DAY = 24 * _HOUR
+_HOURS = np.arange(25.0)
 _MISSING = (NULL, NAN, UNREAD)
 _HEAPS = 4  # of a column, at most: each is a dimension
 _SET = 10  # whole numbers that a column may consist of, each of them a state
@@ -96,7 +100,7 @@ class NumberCodec:
     Dimensions: the value, then an indicator for each other state that enough people are in: null,
     NaN, not understood, and special values. The value of such a record is the mean of the others.
     Points in time are whole ticks (the coarsest of day, hour, ..., nanosecond that fits them all)
-    since the earliest one.
+    since the earliest one; times of day since the emptiest hour, where the circle is cut open.
     """
 
     name: str
@@ -121,6 +125,7 @@ class NumberCodec:
     least: int = 1  # people that a bound rests on
     tails: Tails | None = None  # later records beyond the range
     steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
+    clock: tuple[float, ...] = ()  # of time stamps: shares of a day's records before each hour
     heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
 
     @classmethod
@@ -283,6 +288,9 @@ class NumberCodec:
         decimals: int | None = 0
         if self.kind is Kind.DATETIME:
             self.steps = self._common_steps(values, people, few)
+            if self.dtype == pl.Datetime and self.steps[0] * self.tick < tick_sizes(self.dtype)[0]:
+                self.clock = hours_of_day(self._days(values)[1], people, draw_threshold(k, rng))
+                decimals = None if self.clock else 0
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
             found = common_decimals(values, people, few, series.dtype)
             decimals = self.decimals if found is None else found
@@ -295,7 +303,7 @@ class NumberCodec:
         refuse(problems)
         present = states == PRESENT
         if self.kind is Kind.DATETIME:
-            values = (values - self.steps[1]) / self.steps[0]
+            values = self.to_cells(values)
         # null is NaN; where there is no null, NaN of floats is
         special = [s for s in np.unique(states).tolist() if s > NULL and s != self._absent]
         values = np.where(present, values, np.nan)
@@ -310,9 +318,40 @@ class NumberCodec:
         special = values <= STATE
         states = np.where(special, np.rint(values / STATE), PRESENT).astype(np.int8)
         states[np.isnan(values)] = self._absent
-        values = values * self.steps[0] + self.steps[1]
+        if self.kind is Kind.DATETIME:
+            values = self._from_cells(np.where(states == PRESENT, values, 0.0))
         low, high = self.public or (-np.inf, np.inf)
         return self._typed(np.clip(np.where(states == PRESENT, values, 0.0), low, high), states)
+
+    def to_cells(self, ticks: Floats) -> Floats:
+        """Return ticks as a synthesis takes them: in steps, or days with an even clock.
+
+        On an even clock an hour is as long as the share of records in it: of cells of many days,
+        hours in which nobody is awake take up no room.
+        """
+        if not self.clock:
+            return (ticks - self.steps[1]) / self.steps[0]
+        days, hours = self._days(ticks)
+        return days + np.interp(hours, _HOURS, self.clock)
+
+    def _from_cells(self, cells: Floats) -> Floats:
+        """Return the ticks of what :meth:`to_cells` gave."""
+        if self.clock:
+            days = np.floor(cells)
+            hours = np.interp(cells - days, self.clock, _HOURS)
+            day = tick_sizes(self.dtype)[0] / self.tick
+            ticks = (days + hours / 24) * day - self._since_midnight
+            cells = np.rint((ticks - self.steps[1]) / self.steps[0])
+        return cells * self.steps[0] + self.steps[1]
+
+    def _days(self, ticks: Floats) -> tuple[Floats, Floats]:
+        """Return days since the first one, and hours of the day."""
+        days, rest = np.divmod(ticks + self._since_midnight, tick_sizes(self.dtype)[0] / self.tick)
+        return days, rest * 24 * self.tick / tick_sizes(self.dtype)[0]
+
+    @property
+    def _since_midnight(self) -> float:
+        return self.origin % tick_sizes(self.dtype)[0] / self.tick
 
     @property
     def _absent(self) -> int:
@@ -444,7 +483,9 @@ class NumberCodec:
         ticks = series.drop_nulls().to_physical().cast(pl.Int64).to_numpy()
         if not len(ticks):
             return
-        self.origin = int(ticks.min())
+        self.origin = emptiest_hour(ticks) if self.dtype == pl.Time else int(ticks.min())
+        if self.dtype == pl.Time:
+            ticks = (ticks - self.origin) % _DAY + self.origin
         span = ticks.astype(np.uint64) - np.uint64(self.origin % 2**64)  # wraps, never overflows
         self.tick = next(
             size for size in tick_sizes(series.dtype) if not (span % np.uint64(size)).any()
@@ -458,6 +499,8 @@ class NumberCodec:
     def _to_ticks(self, series: pl.Series) -> Floats:
         series = series if series.dtype == self.dtype else series.cast(self.dtype)
         ticks = filled(series.to_physical().cast(pl.Int64), self.origin)
+        if self.dtype == pl.Time:
+            ticks = (ticks - self.origin) % _DAY + self.origin
         whole = ticks // self.tick - self.origin // self.tick  # divided first: no overflow
         rest = ticks % self.tick - self.origin % self.tick
         return np.asarray(whole, dtype=np.float64) + rest / self.tick
@@ -536,7 +579,8 @@ class NumberCodec:
 
     def _typed(self, values: Floats, states: States | None) -> pl.Series:
         if self.kind is Kind.DATETIME:
-            series = pl.Series(self.name, values.astype(np.int64) * self.tick + self.origin)
+            ticks = values.astype(np.int64) * self.tick + self.origin
+            series = pl.Series(self.name, ticks % _DAY if self.dtype == pl.Time else ticks)
         elif self.kind is Kind.INTEGER:
             series = pl.Series(self.name, values.astype(np.int64))
         else:
@@ -642,6 +686,38 @@ class NumberCodec:
         if type(codec.least) is not int or codec.least < 1:
             raise ValueError("the people behind a bound are not a count")
         return codec
+
+
+def emptiest_hour(ticks: Ints) -> int:
+    """Return the hour around which the fewest times of day lie, in nanoseconds."""
+    counts = np.bincount(ticks // _HOUR % 24, minlength=24)
+    apart = np.abs(_HOURS[:24, None] - (_HOURS[None, :24] + 0.5))
+    near = np.exp(-np.minimum(apart, 24 - apart) / 2)
+    return int((near @ counts).argmin()) * _HOUR
+
+
+def hours_of_day(hours: Floats, people: Ints | None, enough: float) -> tuple[float, ...]:
+    """Return the share of records before each hour; hours are taken together until enough people
+    are in them.
+
+    Nothing if the records of all hours are not of enough people. Empty hours keep a trace, so that
+    a clock that shows them can be read.
+    """
+    places = np.clip(hours.astype(np.int64), 0, 23)
+    counts = np.bincount(places, minlength=24).astype(np.float64)
+    first = 0
+    for hour in range(24):
+        inside = (places >= first) & (places <= hour)
+        last = people_among(places > hour, people) < enough
+        if people_among(inside, people) >= enough and not (last and hour < 23):
+            there = np.flatnonzero(counts[first : hour + 1]) + first
+            together = slice(there[0], there[-1] + 1)
+            counts[together] = counts[together].mean()
+            first = hour + 1
+    if first < 24:
+        return ()
+    shares = np.r_[0.0, np.cumsum(counts + _TRACE * counts.sum())]
+    return tuple((shares / shares[-1]).tolist())
 
 
 def _zone(dtype: Any) -> str | None:

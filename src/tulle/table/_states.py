@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle.errors import DataError
-from tulle.table._date_format import parse_dates, read_dates
+from tulle.table._date_format import EPOCHS, parse_dates, read_dates, sort_of, write_dates
 from tulle.table._number_format import NumberFormat, read_numbers
 from tulle.table.schema import Column, Kind
 
@@ -25,7 +25,6 @@ from tulle.table.schema import Column, Kind
 PRESENT, NULL, NAN, UNREAD, FIRST = 0, 1, 2, 3, 4
 STATE = -1e300  # times a state: where it lies among numbers in a synthesis, beyond all of them
 _EXPONENT = r"^-?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"
-_CLOCK = "^[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?$"
 _TEXTS = (pl.String, pl.Categorical)
 
 States = NDArray[np.int8]
@@ -88,9 +87,6 @@ class Writing:
         return states
 
     def _read(self, texts: pl.Series) -> pl.Series:
-        if self.inner == pl.Time:
-            read = [texts.str.strptime(pl.Time, form, strict=False) for form in self.forms]
-            return _first(read)
         if self.inner.is_temporal():
             return parse_dates(texts, self.forms, self.years).alias(texts.name)
         read = [number_format(form).parse(texts) for form in self.forms]
@@ -99,7 +95,7 @@ class Writing:
 
     def _written(self, values: pl.Series) -> pl.Series:
         if self.inner.is_temporal():
-            return values.dt.strftime(self.forms[0])
+            return write_dates(values, self.forms[0])
         return number_format(self.forms[0]).format(values)
 
 
@@ -150,14 +146,11 @@ def _date_forms(
     texts: pl.Series, column: Column, special: Sequence[str | float]
 ) -> tuple[Any, tuple[str, ...], tuple[int, int]]:
     given = (column.format,) if column.format else ()
-    if texts.drop_nulls().str.contains(_CLOCK).all():
-        return pl.Time(), tuple(dict.fromkeys((*given, "%H:%M:%S", "%H:%M"))), (0, 0)
-    reading = read_dates(texts)
+    reading = None if given and given[0] in EPOCHS else read_dates(texts)
     found = [] if reading is None else [form for form, _ in reading.formats]
     years = (1930, 2029) if reading is None else reading.years
     forms = tuple(dict.fromkeys([*given, *found])) or ("%Y-%m-%d",)
-    timed = any("%H" in form or "%I" in form for form in forms)
-    return (pl.Datetime("us") if timed else pl.Date()), forms, years
+    return sort_of(forms), forms, years
 
 
 def _checked(column: Column, read: Callable[[str], Any]) -> str:

@@ -14,6 +14,7 @@ from tulle.cli import _output as output
 @click.command()
 @options.releasing
 @options.holdout
+@options.plain
 @click.option(
     "--control", type=options.FILE, metavar="FILE", help="People held out of INPUT (tulle split)."
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @options.releasing
 @options.holdout
+@options.plain
 @click.option(
     "--control", type=options.FILE, metavar="FILE", help="People held out of INPUT (tulle split)."
 )

@@ -181,6 +181,7 @@ class Parts(TypedDict, total=False):
     compared: int | None  # records of the smaller of original and release, which metrics compare
     people: int | None  # whom attacks could be tried on: in the data,
     apart: int | None  # ... and in the control
+    splits: int  # releases of parts of the people that were attacked in place of this one
     metrics: dict[str, float]
     behind: dict[str, int]  # records behind a metric, if not all
     attacks: dict[str, AttackFigures]
@@ -218,6 +219,7 @@ class _Present(TypedDict):
     compared: int | None
     people: int | None
     apart: int | None
+    splits: int
     metrics: dict[str, float]
     behind: dict[str, int]
     attacks: dict[str, AttackFigures]
@@ -263,6 +265,7 @@ def completed(result: Result) -> Whole:
         "compared": result.get("compared"),
         "people": result.get("people"),
         "apart": result.get("apart"),
+        "splits": result.get("splits", 0),
         "metrics": result.get("metrics", {}),
         "behind": result.get("behind", {}),
         "attacks": result.get("attacks", {}),

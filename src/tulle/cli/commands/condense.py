@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     "-k",
     type=int,
     default=None,
-    help="Minimum group size. Default: 10; with --target, the approximate GCD of the class sizes.",
+    help="Minimum group size. Default: the smallest of 10 to 100 that passes the audit.",
+)
+@click.option(
+    "--quick", is_flag=True, default=None, help="Try fewer sizes on fewer releases: a first answer."
 )
 @click.option(
     "--levels", metavar="COLUMN", help="Column with each record's own minimum group size."

@@ -127,6 +127,7 @@ def condense(
         )  # fmt: skip
     refuse_folder(output)
 
+    from tulle.auditing._pictures import size_section
     from tulle.io.read import read_table
 
     original = read_table(source)
@@ -144,12 +145,17 @@ def condense(
     work = _Work(original, strangers, columns, known, options, source, control, report, command)
     with options.naming(rules=f"{policy}: [rules]"):
         made, climbed = work.finished()
-    found = climbed.audit(context=dict(options.policy.context), accepted_risk=job.accepted)
     chosen = work.chosen(made, climbed)
+    found = climbed.audit(
+        context=dict(options.policy.context),
+        accepted_risk=job.accepted,
+        sections=size_section(chosen["tried"], chosen["why"]),
+        tried=sorted({row["k"] for row in chosen["tried"]}),
+    )
     summary = _summary(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
     manifest = _manifest(made, entry, columns, strangers, chosen)
-    job.write(made.release, manifest, found)
-    notes = _notes(made.condenser, columns, made.release)
+    job.write(made.release, manifest, found, chosen)
+    notes = [*_notes(made.condenser, columns, made.release), *_why(chosen)]
     levels_table = [dict(row._asdict()) for row in made.condenser.level_summary_]
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
@@ -504,6 +510,10 @@ def _manifest(
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),
     )
+
+
+def _why(chosen: dict[str, Any]) -> list[str]:
+    return [f"Of the sizes tried, {chosen['why']}."] if chosen["tried"] else []
 
 
 def _told_choice(chosen: dict[str, Any]) -> list[dict[str, Any]]:

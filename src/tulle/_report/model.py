@@ -194,6 +194,7 @@ class Parts(TypedDict, total=False):
     context: dict[str, str]  # of the policy: who receives it, what for, who decides
     attackers: list[Attacks]
     smallest_group: int | None  # people in it, if the release is made of groups
+    tried: list[int]  # sizes of groups that were judged before this one was taken
     accepted_risk: str  # why it was released although the verdict is bad
     untried: str  # what to do where no attack was tried
     where: dict[str, str]  # of a metric about the worst column or pair: which one that is
@@ -231,6 +232,7 @@ class _Present(TypedDict):
     context: dict[str, str]
     attackers: list[Attacks]
     smallest_group: int | None
+    tried: list[int]
     accepted_risk: str
     untried: str
     where: dict[str, str]
@@ -278,6 +280,7 @@ def completed(result: Result) -> Whole:
         "context": {name: result.get("context", {}).get(name, "") for name in CONTEXT},
         "attackers": result.get("attackers", []),
         "smallest_group": result.get("smallest_group"),
+        "tried": result.get("tried", []),
         "accepted_risk": result.get("accepted_risk", ""),
         "untried": result.get("untried", _ATTACK_IT),
         "where": result.get("where", {}),

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Unpack
 
-from tulle._plurals import counted
 from tulle._report.model import Changes
-from tulle._report.words import attack_label, number
 from tulle.auditing.audit import Audit
 from tulle.exploring._choice import LEVELS, doubt
 from tulle.exploring._points import Point, Round, audit_of
 
 SIZES = (10, 15, 20, 30, 50, 100)
+BELOW = 5  # tried only where the smallest of these leaves nothing of use
 _GROUPS = 10  # that a table should have at least
 Measure = Callable[[int, Round], Point]
 
@@ -60,10 +59,7 @@ class Climbed(NamedTuple):
             return f"k = {tried[0]}, the smallest that is tried, passes"
         if self.passed:
             return f"k = {self.point.spec.k} is the smallest that passes; k = {told} did not"
-        safest = f"k = {self.point.spec.k}: {attack_label(self.point.attack).lower()} still has "
-        excess = f"an excess of {number(self.point.risk, 'share')}"
-        none = f"no k passes: {counted(len(tried), 'size')} tried, the best is "
-        return none + (safest + excess if self.point.attack else f"k = {self.point.spec.k}")
+        return f"no k passes: {', '.join(map(str, tried))}; the best is k = {self.point.spec.k}"
 
 
 def sizes_for(people: int, *, quick: bool = False) -> list[int]:
@@ -90,6 +86,8 @@ def climb(sizes: Sequence[int], measure: Measure, *, fresh: bool = True) -> Clim
                 return Climbed(points[-1], points)
         if points[-1].verdict is None or _use(points[-1]) == "bad":
             break  # groups that are larger still are of no more use
+    if fresh and all(p.spec.k == SIZES[0] and _use(p) == "bad" for p in points):
+        points.append(measure(BELOW, "quick"))
     while True:
         best = min(_last(points), key=_rank)
         if best.spec.round == "whole" or best.verdict is None:
@@ -118,4 +116,6 @@ def _rank(point: Point) -> tuple[int, int, float]:
     useless = _use(point) == "bad" and point.level != "bad"
     reserved = doubt(point)
     place = LEVELS.index("bad") if useless else LEVELS.index(point.level) + (point.level == "bad")
-    return place, 9 if reserved is None else reserved, point.risk or 0.0
+    # of releases that nothing was found in, the smallest k; else the one in which least was found
+    last = point.spec.k if point.level in ("good", "undecided") else point.risk
+    return place, 9 if reserved is None else reserved, last or 0.0

@@ -94,22 +94,30 @@ def test_small_tables_need_more_releases_than_large_ones(every_split: None) -> N
     assert [bounds(n, choosing=False, quick=True)[0] for n in sizes] == [3, 3, 3, 1]
 
 
-def test_the_file_is_looked_through_for_copies_beyond_those_of_the_splits() -> None:
+def test_the_file_is_looked_through_for_copies_and_own_numbers() -> None:
+    """Releases of parts are of other people here; the file is the table itself."""
     table = people()
     rng = np.random.default_rng(0)
     splits = attack_splits(table, COLUMNS, strangers, rng, 3, most=1000)
-    copied = {r.name: r for r in attack_file(align_made(table, table, None, COLUMNS), splits, rng)}
-    copies = copied["exact_copies:the file itself"]
-    assert copies.rate == pytest.approx(2 / 3, abs=0.01)  # as many records as a split releases
-    assert copies.control == 0
-    found = audit_of_splits(
-        align_made(table, table, None, COLUMNS), splits, 0, quick=True, k=5, title="A copy"
-    )
-    assert found.verdict["privacy"]["level"] == "bad"
-    made = align_made(table, people(150, 7), None, COLUMNS)
-    fair = audit_of_splits(made, splits, 0, quick=True, k=5, title="Others")
-    assert fair.verdict["privacy"]["level"] in ("good", "undecided")
-    assert fair.result["splits"] == 3
+    copy, fair = (align_made(table, one, None, COLUMNS) for one in (table, people(150, 7)))
+    found = {result.name: result for result in attack_file(copy, splits, rng)}
+    assert set(found) == {"exact_copies:the file itself", "exact_values:the file itself"}
+    assert found["exact_copies:the file itself"].rate == 1
+    assert attack_file(fair, splits, rng) == []
+    levels = [
+        audit_of_splits(tables, splits, 0, quick=True, k=5, title="").verdict["privacy"]["level"]
+        for tables in (copy, fair)
+    ]
+    assert levels[0] == "bad" and levels[1] in ("good", "undecided")
+
+
+def test_a_dense_table_holds_everybody_by_chance() -> None:
+    """Three answers to three questions: 27 records, of which every release has all."""
+    rng = np.random.default_rng(1)
+    table, other = (pl.DataFrame(rng.choice(list("abc"), (150, 3)), list("xyz")) for _ in "12")
+    columns = [Column(name, Kind.CATEGORY) for name in "xyz"]
+    splits = attack_splits(table, columns, lambda *_: other, rng, 1, most=1000)
+    assert attack_file(align_made(table, other, None, columns), splits, rng) == []
 
 
 def test_undecided_names_a_step_that_this_table_can_take() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tulle.exploring._ladder import BELOW, Climbed, climb, sizes_for
+from tulle.exploring._ladder import Climbed, climb, sizes_for
 from tulle.exploring._points import Point, Spec
 
 Levels = Callable[[int, str], tuple[str, str]]
@@ -58,12 +58,6 @@ def test_where_no_k_passes_the_safest_of_use_is_named() -> None:
     assert {row["k"] for row in found.rows()} == {10, 15, 20}
     assert not found.passed
     assert found.why == "no k passes: 10, 15, 20; the best is k = 15"
-
-
-def test_a_smaller_k_is_tried_where_the_smallest_is_of_no_use() -> None:
-    found = climbed(lambda k, _: ("good" if k < 10 else "undecided", "good" if k < 10 else "bad"))
-    assert found.point.spec.k == BELOW and found.point.spec.round == "whole"
-    assert {row["k"] for row in climbed(lambda *_: ("undecided", "good"), (10,)).rows()} == {10}
 
 
 def test_of_releases_that_nothing_decides_the_smallest_is_taken() -> None:

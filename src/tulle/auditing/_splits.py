@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from tulle._attacks.copies import as_bytes, exact_copies
 from tulle._attacks.result import AttackResult, pooled
+from tulle._attacks.values import exact_values
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, spawn
+from tulle._report.verdict import grade
 from tulle._types import Ints
-from tulle.auditing._attackers import attackers_of, planned
 from tulle.auditing._tables import Aligned, align_made
 from tulle.auditing.audit import Audit, attacks_on, audited, seeded
 from tulle.errors import PrivacyWarning
@@ -36,7 +38,6 @@ PARTS = 3  # of the people: one is kept out
 SPLITS = ((1_500, 9), (4_000, 6), (20_000, 3))  # releases for tables of fewer people; beyond, one
 CHOOSING = 3
 MOST, MOST_QUICKLY = 50_000, 6_000  # people: of more, a sample is split
-_ON_THE_FILE = ("exact copies", "exact values")
 Make = Callable[[pl.DataFrame, int], pl.DataFrame]  # some people and a seed -> their release
 
 
@@ -114,35 +115,35 @@ def _numbered(
 
 
 def attack_file(tables: Aligned, splits: Splits, rng: np.random.Generator) -> list[AttackResult]:
-    """Look for copies and exact values in the file that is released, which is of everybody.
+    """Return what is grave about the file itself: people's records or numbers, where it has them.
 
-    It may hold no more of them than releases of parts hold of their members, which the attacks on
-    these judge. Those are smaller: as many released records are looked through.
+    Nobody is a stranger to a release of everybody. A record of the original may stand in it as
+    often as its own records stand in it twice, and people's own numbers as often as in releases of
+    parts, whose attacks judge that; those are smaller, so that as many released records are
+    looked through.
     """
+    copies = exact_copies(tables.original, tables.release, rng)
+    _, times = np.unique(as_bytes(tables.release), return_counts=True)
+    found = [_beside(copies, int(times[times > 1].sum()), len(tables.release))]
+    known = next((one for one in splits.attacks if one.name == "exact_values"), None)
     rows = np.sort(rng.permutation(len(tables.release))[: splits.released])
-    some = replace(
-        tables,
-        release=tables.release.take(rows),
-        frames=(tables.frames[0], tables.frames[1][rows]),
+    whole = tables.original.people
+    own = exact_values(
+        tables.numbers(0), tables.numbers(1)[rows], tables.last_decimals(), rng, people=(whole, None)
     )
-    known = {one.name: one for one in splits.attacks}
-    found = []
-    for name, attack in planned(some, [], None, len(tables.original), attackers_of(some, True), True):
-        result = attack(rng) if name in _ON_THE_FILE else None
-        if result is not None and result.name in known:
-            found.append(_beside(result, known[result.name]))
-    return found
+    if known is not None and own is not None:
+        tried = known.attempts if known.independent is None else known.independent
+        found.append(_beside(own, round(known.rate * tried), tried))
+    return [one for one in found if grade(one.name, one.to_dict(), len(found)) == "grave"]
 
 
-def _beside(result: AttackResult, members: AttackResult) -> AttackResult:
-    """Return a result next to what the same attack got on the members of the splits."""
-    tried = members.attempts if members.independent is None else members.independent
+def _beside(result: AttackResult, expected: int, tried: int) -> AttackResult:
+    """Return what was found in the file next to what is expected of it."""
     return replace(
         result,
         name=f"{result.name}:the file itself",
-        control_successes=round(members.rate * tried),
+        control_successes=expected,
         control_attempts=tried,
-        inside=None,
     )
 
 
@@ -154,4 +155,7 @@ def audit_of_splits(
     attacks = [*splits.attacks, *attack_file(tables, splits, spawn(rng, 1)[0])]
     found = audited(tables, seed, attacks=attacks, quick=quick, **told)
     parts = f"{counted(splits.count, 'release')} of two thirds of the people, next to the rest"
-    return found.extended(splits=splits.count, provenance={"attacked": parts})
+    looked = "looked through for people's own records and numbers"
+    return found.extended(
+        splits=splits.count, provenance={"attacked": parts, "the file itself": looked}
+    )

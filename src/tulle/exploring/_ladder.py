@@ -15,7 +15,6 @@ from tulle.exploring._choice import LEVELS, doubt
 from tulle.exploring._points import Point, Round, audit_of
 
 SIZES = (10, 15, 20, 30, 50, 100)
-BELOW = 5  # tried only where the smallest of these leaves nothing of use
 _GROUPS = 10  # that a table should have at least
 Measure = Callable[[int, Round], Point]
 
@@ -86,8 +85,6 @@ def climb(sizes: Sequence[int], measure: Measure, *, fresh: bool = True) -> Clim
                 return Climbed(points[-1], points)
         if points[-1].verdict is None or _use(points[-1]) == "bad":
             break  # groups that are larger still are of no more use
-    if fresh and all(p.spec.k == SIZES[0] and _use(p) == "bad" for p in points):
-        points.append(measure(BELOW, "quick"))
     while True:
         best = min(_last(points), key=_rank)
         if best.spec.round == "whole" or best.verdict is None:

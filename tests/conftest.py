@@ -28,6 +28,18 @@ def _owners_key(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["TULLE_SOURCE_KEY"] = str(tmp_path_factory.mktemp("settings") / "source.key")
 
 
+@pytest.fixture(autouse=True)
+def _one_split(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a release be judged by one split, where a test is not about the judgement: it is fast."""
+    if "every_split" not in request.fixturenames:
+        monkeypatch.setattr("tulle.auditing._splits.SPLITS", ())
+
+
+@pytest.fixture
+def every_split() -> None:
+    """Ask for as many splits as a table of that size needs."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):

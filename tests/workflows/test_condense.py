@@ -90,6 +90,8 @@ def test_levels_column_is_honoured_and_not_released(source: Path, tmp_path: Path
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_target_is_condensed_class_by_class(source: Path, tmp_path: Path) -> None:
     options = ["--target", "ill", "--min-group", 5, "--synthesis", "uniform"]
+    # nothing but chance tells who is ill here, so that a release that knows it remembers people
+    options += ["--accept-risk", "a test"]
     result = run(source, "-o", tmp_path / "r.csv", *options)
     assert result.exit_code == 0, result.output
     before, after = read_table(source), read_table(tmp_path / "r.csv")
@@ -300,7 +302,7 @@ def test_one_figure_under_one_name_in_summary_report_and_audit(
     source, release, report = tmp_path / "p.csv", tmp_path / "r.csv", tmp_path / "r.json"
     holes = pl.Series(np.random.default_rng(1).random(90) < 0.1)
     people().with_columns(income=pl.when(~holes).then("income")).write_csv(source)
-    wanted = ["--k", 5, "--seed", 1, *options]
+    wanted = ["--k", 5, "--seed", 1, "--accept-risk", "a test", *options]
     with_report = run(source, "-o", release, *wanted, "--report", report, "--json")
     without = run(source, "-o", tmp_path / "again.csv", *wanted, "--json")
     audited = CliRunner().invoke(tulle, ["audit", str(source), str(release), "--json"])
@@ -352,9 +354,96 @@ def test_the_digest_is_of_the_source_that_was_read(
     assert verify_release(tmp_path / "r.csv", source=source)[-1]["holds"] is False
 
 
+@pytest.fixture(scope="module")
+def plain_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 240 people in which nothing stands out."""
+    rng = np.random.default_rng(5)
+    age = rng.integers(20, 80, 240)
+    wage = (age * 40 + rng.normal(0, 400, 240)).round(-1)
+    table = pl.DataFrame({"age": age, "wage": wage, "town": rng.choice(["Bern", "Chur"], 240)})
+    table.write_csv(place := tmp_path_factory.mktemp("plain") / "people.csv")
+    return place
+
+
+@pytest.mark.usefixtures("every_split")
+def test_without_k_one_is_chosen_judged_by_others_and_made_from_everybody(
+    plain_table: Path, tmp_path: Path
+) -> None:
+    release, report = tmp_path / "r.csv", tmp_path / "r.json"
+    options = ["--seed", 1, "--report", report]
+    told = json.loads(run(plain_table, "-o", release, *options, "--json").stdout)
+    chosen, tried = told["chosen"], told["chosen"]["tried"]
+    assert chosen["k"] == tried[-1]["k"] and tried[-1]["for"] == "confirming"
+    assert tried[0] == tried[0] | {"k": 10, "for": "choosing"}
+    assert told["verdict"]["privacy"]["level"] in ("good", "caution")  # it decides
+    assert f"k = {chosen['k']}" in chosen["why"] and chosen["why"] in " ".join(told["notes"])
+    assert told["records"] == told["released"] == 240 and "kept_apart" not in told
+    parameters = read_manifest(release).parameters
+    assert parameters["k"] == chosen["k"]
+    assert [(row["k"], row["privacy"]) for row in parameters["chosen"]] == [
+        (row["k"], row["privacy"]) for row in tried
+    ]
+    audit = json.loads(report.read_text())
+    assert audit["attacks"]["linkage"]["control"] is not None
+    assert audit["provenance"]["attacked"].startswith("9 releases of two thirds")
+    assert "Which k" in [section["title"] for section in audit["sections"]]
+    shown = run(plain_table, "-o", tmp_path / "again.csv", "--seed", 1).output
+    assert "confirming" in shown and chosen["why"] in shown
+    assert (tmp_path / "again.csv").read_bytes() == release.read_bytes()
+
+
+def test_a_k_that_is_given_stays_and_quick_makes_fewer_releases(
+    plain_table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every_split: None
+) -> None:
+    made: list[int] = []
+    condensed = workflow.make_release
+
+    def watched(table: pl.DataFrame, *arguments: object) -> object:
+        made.append(table.height)
+        return condensed(table, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(workflow, "make_release", watched)
+    result = run(plain_table, "-o", tmp_path / "r.csv", "--k", 20, "--seed", 1, "--quick", "--json")
+    assert json.loads(result.stdout)["chosen"] == {"k": 20, "tried": [], "why": "it was given"}
+    assert made == [240, 160, 160, 160]
+    run(plain_table, "-o", tmp_path / "n.csv", "--no-audit", "--seed", 1)
+    assert made[4:] == [240]
+
+
+def test_people_who_are_kept_apart_by_hand_judge_the_k_that_others_chose(
+    plain_table: Path, tmp_path: Path
+) -> None:
+    options = ["--holdout", "25%", "--seed", 1, "--json"]
+    told = json.loads(run(plain_table, "-o", tmp_path / "r.csv", *options).stdout)
+    assert (told["records"], told["kept_apart"]) == (180, 60)
+    assert [row["for"] for row in told["chosen"]["tried"]].count("confirming") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("every_split")
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+def test_a_way_that_leaks_at_every_size_is_refused_with_the_best_that_was_tried(
+    plain_table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condensed = workflow.make_release
+
+    def leaky(table: pl.DataFrame, *arguments: object) -> object:
+        condenser, _ = condensed(table, *arguments)  # type: ignore[arg-type]
+        return condenser, table
+
+    monkeypatch.setattr(workflow, "make_release", leaky)
+    result = run(plain_table, "-o", tmp_path / "r.csv", "--seed", 1, "--json")
+    told = json.loads(result.stdout)
+    assert isinstance(result.exception, TulleError) and not (tmp_path / "r.csv").exists()
+    assert told["written"] is False and told["verdict"]["privacy"]["level"] == "bad"
+    assert f"no k passes: 10, 15, 20; the best is k = {told['chosen']['k']}" in str(
+        result.exception
+    )
+
+
 def test_help_says_which_group_size_is_used() -> None:
     words = " ".join(run("--help").output.replace("│", " ").split())
-    assert "Default: 10; with --target, the approximate GCD" in words
+    assert "Default: the smallest of 10 to 100 that passes" in words
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from tulle._attacks.nearest import nearest, spacing
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
-from tulle._types import Floats
+from tulle._attacks.result import AttackResult, Tries, tries_of
+from tulle._types import Flags, Floats
 
 NEAR = 0.1  # of the way to the nearest other person
 BEYOND_CHANCE = "share of the release that is copied beyond chance"
@@ -62,6 +62,8 @@ def exact_copies(
         strangers,
         story=EXACT_STORY,
         details=details,
+        inside=_tries(original, release),
+        outside=None if control is None else _tries(control, release),
     )
 
 
@@ -77,19 +79,25 @@ def near_copies(
     rows = original.sample(attempts, rng)
     people, apart = original.take(rows), spacing(rows, original)
     strange: int | None = None
+    others: Tries | None = None
     strangers = 0
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
         far = nearest(outside, original).distances[:, 0]
-        strange, strangers = _count_near(outside, release, far), len(outside)
+        found = _are_near(outside, release, far)
+        strange, strangers = int(found.sum()), len(outside)
+        others = tries_of(outside.people, found)
+    right = _are_near(people, release, apart)
     return AttackResult(
         "near_copies",
         len(people),
-        _count_near(people, release, apart),
-        _count_near(people, release.scrambled(rng), apart),
+        int(right.sum()),
+        int(_are_near(people, release.scrambled(rng), apart).sum()),
         strange,
         strangers or None,
         story=NEAR_STORY,
+        inside=tries_of(people.people, right),
+        outside=others,
     )
 
 
@@ -118,10 +126,18 @@ def _log_ways(count: int, some: int) -> float:
     return math.lgamma(count + 1) - math.lgamma(some + 1) - math.lgamma(count - some + 1)
 
 
-def _count_near(people: Records, release: Records, apart: Floats) -> int:
+def _are_near(people: Records, release: Records, apart: Floats) -> Flags:
     distances = nearest(people, release).distances[:, 0]
     # a twin in the data leaves no room between people, but an exact copy is one all the same
-    return int(((distances < NEAR * apart) | (distances == 0)).sum())
+    return np.asarray((distances < NEAR * apart) | (distances == 0))
+
+
+def _tries(records: Records, release: Records) -> Tries | None:
+    """Return of whom a record is in the release, each person once."""
+    if records.people is None:
+        return None
+    who = np.unique(records.people)
+    return Tries(who, np.isin(who, records.people[is_in(records, release)]))
 
 
 def _count_in(records: Records, release: Records) -> int:

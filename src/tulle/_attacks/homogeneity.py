@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tulle._attacks.inference import CLOSE, best_guess
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, tries_of
 
 NEIGHBOURS = 5
 
@@ -43,10 +43,11 @@ def homogeneity(
     releases = [release, *earlier]
     sure, right = _believed(people, releases, columns, secret)
     guess = best_guess(people.only([secret]), release.only([secret]))
-    strange = None
+    strange, strangers = None, None
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
         strange = _believed(outside, releases, columns, secret)[1]
+        strangers = tries_of(outside.people, strange)
     told = (
         f"the {NEIGHBOURS} nearest released records: if they all say the same of '{secret}'"
         if not earlier
@@ -66,6 +67,8 @@ def homogeneity(
             "people of whom the attacker is sure": int(sure.sum()),
             "of these, people of whom something false is believed": int((sure & ~right).sum()),
         },
+        inside=tries_of(people.people, right),
+        outside=strangers,
     )
 
 

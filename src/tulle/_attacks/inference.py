@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tulle._attacks.copies import as_bytes
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, tries_of
 from tulle._types import Codes, Floats, Ints
 
 CLOSE = 0.1  # standard deviations: a number that near is known
@@ -45,6 +45,7 @@ def inference(
     right = _read_off(people, seen, answers)
     guess = best_guess(people.only([secret]), release.only([secret]))
     strange: NDArray[np.bool_] | None = None
+    outside: Records | None = None
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
         strange = _read_off(outside, seen, answers)
@@ -56,6 +57,8 @@ def inference(
         None if strange is None else int(strange.sum()),
         None if strange is None else len(strange),
         story=story_of(who, columns, original, secret),
+        inside=tries_of(people.people, right),
+        outside=None if outside is None else tries_of(outside.people, strange),
     )
 
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tulle._attacks.copies import as_bytes
 from tulle._attacks.nearest import between, nearest, spacing
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
-from tulle._types import Floats, Ints
+from tulle._attacks.result import AttackResult, Tries, tries_of
+from tulle._types import Flags, Floats, Ints
 
 _Join = Callable[[Records, Records], Ints]  # people, release -> the record given to each
 
@@ -99,6 +99,7 @@ def _attack(
     links = join(people.only(columns), release.only(columns))
     shuffled = release.scrambled(rng)
     guesses = join(people.only(columns), shuffled.only(columns))
+    strange: Tries | None = None
     control_right: int | None = None
     strangers = 0
     if control is not None:
@@ -108,23 +109,27 @@ def _attack(
         # twins among strangers would compete, people with a twin in the data count for nothing
         _, first, same = np.unique(as_bytes(outside), return_index=True, return_inverse=True)
         found = join(outside.take(first).only(columns), release.only(columns))[same.ravel()]
-        control_right = _count_own(outside, release, found, far)
+        own = _are_own(outside, release, found, far)
+        control_right, strange = int(own.sum()), tries_of(outside.people, own)
+    right = _are_own(people, release, links, apart)
     known_text = "all columns" if len(columns) == len(original.columns) else ", ".join(columns)
     how = "" if join is _join_nearest else ", no record to more than one person"
     return AttackResult(
         name,
         len(people),
-        _count_own(people, release, links, apart),
-        _count_own(people, shuffled, guesses, apart),
+        int(right.sum()),
+        int(_are_own(people, shuffled, guesses, apart).sum()),
         control_right,
         strangers or None,
         story=STORY.format(who=who, known=known_text, attempts=len(people), how=how),
         details={"people with a twin in the data": int((apart == 0).sum())},
+        inside=tries_of(people.people, right),
+        outside=strange,
     )
 
 
-def _count_own(people: Records, release: Records, links: Ints, apart: Floats) -> int:
-    return int(is_own(between(people, release.take(links)), apart).sum())
+def _are_own(people: Records, release: Records, links: Ints, apart: Floats) -> Flags:
+    return is_own(between(people, release.take(links)), apart)
 
 
 def _join_nearest(people: Records, release: Records) -> Ints:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, tries_of
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
 
@@ -73,6 +73,8 @@ def membership(
         "not in the data, says whether the candidate was, by the best of several measures of "
         "nearness. Right if a member is called a member; the control is how often a stranger is.",
         details=figures,
+        inside=tries_of(members.people, called[:tried]),
+        outside=tries_of(strangers.people, called[tried:]),
     )
 
 

@@ -3,16 +3,21 @@
 A rate alone says little. *Baseline* is what the attacker gets by guessing, without the release.
 *Control* is what the same attack gets on people who were never in the data: what the release
 tells about anyone. What remains is the *risk*: the excess over the control (over the baseline,
-if there is no control), with the interval of Newcombe for a difference of two shares.
+if there is no control), with the interval of Newcombe for a difference of two shares. Where the
+same people are tried in several releases, inside some and outside others, the interval counts
+people, not attempts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
+import numpy as np
+
+from tulle._types import Flags, Ints
 from tulle.errors import ParameterError
 
 NO_EVIDENCE = "the attack failed: this is not evidence of safety"
@@ -25,6 +30,18 @@ class Interval(NamedTuple):
 
     low: float
     high: float
+
+
+class Tries(NamedTuple):
+    """Whom an attack was tried on, and whether it was right: one entry for each attempt."""
+
+    people: Ints
+    right: Flags
+
+
+def tries_of(people: Ints | None, right: Flags | None) -> Tries | None:
+    """Return the attempts on people who can be told apart; None where nothing numbers them."""
+    return None if people is None or right is None else Tries(people, right)
 
 
 class AttackFigures(TypedDict):
@@ -87,6 +104,10 @@ class AttackResult:
     independent
         How many of the attempts do not hang together, if fewer than all: people, where several
         values of each are tried. The interval is as wide as theirs.
+    error
+        The standard error of the excess, if it is not that of independent attempts.
+    inside, outside
+        The attempts on people in the data and on the control, where people are numbered.
     story
         Who the attacker is, what they hold and what counts as a success, in one sentence.
     details
@@ -110,6 +131,9 @@ class AttackResult:
     independent: int | None = None
     story: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    error: float | None = None
+    inside: Tries | None = field(default=None, compare=False, repr=False)
+    outside: Tries | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_counts(self.name, "successes", self.successes, self.attempts)
@@ -168,8 +192,10 @@ class AttackResult:
         rate, own = self.rate, self.interval
         if self.control is None or self.control_successes is None or not self.control_attempts:
             return Interval(own.low - self.baseline, own.high - self.baseline)
-        other = wilson(self.control_successes, self.control_attempts)
         excess = rate - self.control
+        if self.error is not None:
+            return Interval(excess - _Z95 * self.error, excess + _Z95 * self.error)
+        other = wilson(self.control_successes, self.control_attempts)
         low = excess - math.hypot(rate - own.low, other.high - self.control)
         high = excess + math.hypot(own.high - rate, self.control - other.low)
         return Interval(low, high)
@@ -206,6 +232,74 @@ class AttackResult:
             "story": self.story,
             "details": dict(self.details),
         }
+
+
+def pooled(results: Sequence[AttackResult]) -> AttackResult:
+    """Join the same attack on several releases, each of another part of the same people.
+
+    Whoever was tried several times adds all their attempts to the rates, but counts once in the
+    interval. An attack that does not say whom it tried counts as if there were one release.
+    """
+    results = [one for one in results if one.control is not None] or list(results)
+    first = results[0]
+    if len(results) == 1:
+        return first
+    told = f"{first.story} Tried in {len(results)} releases, each of another part of the people."
+    inside = [one.inside for one in results if one.inside is not None]
+    outside = [one.outside for one in results if one.outside is not None]
+    numbered = len(inside) == len(outside) == len(results)
+    share = 1.0 if numbered else 1 / len(results)
+    strange = [one.control_successes for one in results if one.control_successes is not None]
+    apart = [one.control_attempts for one in results if one.control_attempts is not None]
+    members = _joined(inside) if numbered else None
+    return replace(
+        first,
+        attempts=math.ceil(share * sum(one.attempts for one in results)),
+        successes=round(share * sum(one.successes for one in results)),
+        baseline_successes=share * sum(one.baseline_successes for one in results),
+        control_successes=round(share * sum(strange)) if strange else None,
+        control_attempts=math.ceil(share * sum(apart)) if strange else None,
+        independent=None if members is None else len(np.unique(members.people)),
+        error=None if members is None else error_by_people(members, _joined(outside)),
+        story=told,
+        details=_usual([one.details for one in results]),
+        inside=None,
+        outside=None,
+    )
+
+
+def error_by_people(inside: Tries, outside: Tries) -> float:
+    """Compute the standard error of the rate inside minus that outside, with people as the unit.
+
+    Each person adds something to the difference, by all their attempts on both sides; the error
+    is that of a sum of so many independent parts. Half a person more who is found only inside and
+    half a one only outside keep it above 0 (as Agresti and Min do for pairs).
+    """
+    people = np.concatenate([inside.people, outside.people])
+    _, place = np.unique(people, return_inverse=True)
+    parts = (inside.right - inside.right.mean()) / len(inside.right)
+    others = (outside.right.mean() - outside.right) / len(outside.right)
+    added = np.bincount(place.ravel(), np.concatenate([parts, others]))
+    fewest = min(len(np.unique(side.people)) for side in (inside, outside))
+    spread = float((added**2).sum()) * len(added) / max(1, len(added) - 1)
+    return math.sqrt(spread + 1 / (fewest + 2) ** 2)
+
+
+def _joined(tries: Sequence[Tries]) -> Tries:
+    people, right = zip(*tries)
+    return Tries(np.concatenate(people), np.concatenate(right))
+
+
+def _usual(details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what most releases agree on: the mean of numbers, and the commonest word."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(name for one in details for name in one):
+        values = [one[name] for one in details if name in one]
+        if 2 * len(values) <= len(details):
+            continue  # chance in one of them
+        words = [value for value in values if isinstance(value, str)]
+        found[name] = max(words, key=words.count) if words else float(np.mean(values))
+    return found
 
 
 def _check_counts(name: str, what: str, count: float, attempts: int) -> None:

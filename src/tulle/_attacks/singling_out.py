@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, Tries
 from tulle._types import Flags, Floats, Ints
 
 BINS = 50
@@ -56,21 +56,24 @@ def singling_out(
             theirs = rest[-1]
             shown = _shown(theirs, _times(theirs, control.people), released)
             outside.offer(~np.isin(theirs, mine), shown)
-    tried, right, guessed = people.total(attempts)
-    strangers, strange, _ = (0, 0, 0) if outside is None else outside.total(attempts)
-    if not tried:
+    tried, guessed = people.drawn(attempts)
+    others, _ = (None, 0) if outside is None else outside.drawn(attempts)
+    if not len(tried.right):
         return None
+    strange = others if others is not None and len(others.right) else None
     return AttackResult(
         "singling_out",
-        tried,
-        right,
+        len(tried.right),
+        int(tried.right.sum()),
         guessed / _SHUFFLES,
-        strange if strangers else None,
-        strangers or None,
+        None if strange is None else int(strange.right.sum()),
+        None if strange is None else len(strange.right),
         story=f"Someone finds a combination of {COLUMNS} columns that occurs once in the release "
         "and says that exactly one person has it. Tried on people whose combination is "
         "unique; right if the release holds exactly one such record.",
         details={"parts of the range of a number": BINS},
+        inside=None if original.people is None else tried,
+        outside=None if original.people is None else strange,
     )
 
 
@@ -84,6 +87,7 @@ class _Lots:
     def __init__(self, records: Records, rng: np.random.Generator) -> None:
         rows = np.arange(len(records))
         self._rows = rows if records.people is None else records.sample(len(records), rng)
+        self._people = rows if records.people is None else records.people[self._rows]
         self._offers = np.zeros(len(self._rows), dtype=np.int64)
         self._outcomes = np.zeros((2, len(self._rows)), dtype=np.int64)
         self._rng = rng
@@ -96,11 +100,11 @@ class _Lots:
         for place, outcome in enumerate(outcomes):
             self._outcomes[place, taken] = outcome[self._rows][taken]
 
-    def total(self, attempts: int) -> tuple[int, int, int]:
-        """Return on how many people the search was tried, and the sums of its two outcomes."""
+    def drawn(self, attempts: int) -> tuple[Tries, int]:
+        """Return on whom the search was tried and how it went, and the sum of its guesses."""
         candidates = self._rng.permutation(np.flatnonzero(self._offers))[:attempts]
-        first, second = self._outcomes[:, candidates].sum(axis=1).tolist()
-        return len(candidates), first, second
+        right, guessed = self._outcomes[:, candidates]
+        return Tries(self._people[candidates], right > 0), int(guessed.sum())
 
 
 def most_telling(records: Records, columns: Sequence[str], count: int = COLUMNS) -> list[str]:

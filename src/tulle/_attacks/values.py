@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
-from tulle._types import Floats, Ints
+from tulle._attacks.result import AttackResult, tries_of
+from tulle._types import Flags, Floats, Ints
 
 _ROOM = 4.0  # numbers nobody has, next to one's own: with fewer the own one is no surprise
 
@@ -52,12 +52,12 @@ def exact_values(
     ]
     if not columns:
         return None
-    right, guessed = _found(columns, original, inside, rng, attempts, own=True)
+    right, guessed, whose = _found(columns, original, inside, rng, attempts, own=True)
     if not len(right):
         return None
-    strange = None
+    strange, strangers = None, None
     if control is not None:
-        strange = _found(columns, control, outside, rng, attempts, own=False)[0]
+        strange, _, strangers = _found(columns, control, outside, rng, attempts, own=False)
     known = strange is not None and len(strange) > 0
     return AttackResult(
         "exact_values",
@@ -69,6 +69,8 @@ def exact_values(
         story="Anybody who reads the release and knows a number that only one person has. Right "
         "if that very number stands in its column; guessing is how many of the numbers next to "
         "it, which nobody has, stand there.",
+        inside=tries_of(whose, right),
+        outside=tries_of(strangers, strange) if known else None,
     )
 
 
@@ -121,8 +123,8 @@ def _found(
     attempts: int,
     *,
     own: bool,
-) -> tuple[np.ndarray, Floats]:
-    """Look for one number of each of some people: which were there, and how many by chance."""
+) -> tuple[Flags, Floats, Ints | None]:
+    """Look for one number of some people: which are there, how many by chance, and whose."""
     rows = Records.of_numbers(numbers, people=people).sample(attempts, rng)
     tried = numbers[rows]
     fit = np.stack([c.is_own(tried[:, place], own) for place, c in enumerate(columns)], axis=1)
@@ -133,4 +135,4 @@ def _found(
         mine = fit.any(axis=1) & (lots == place)
         right[mine], chance[mine] = column.look(tried[mine, place])
     some = fit.any(axis=1)
-    return right[some], chance[some]
+    return right[some], chance[some], None if people is None else people[rows[some]]

@@ -30,13 +30,19 @@ class Refused(PrivacyError):
     """Raised where the verdict on privacy is bad and nobody took the risk."""
 
     def __init__(
-        self, verdict: Verdict, outcome: str = "nothing was written", audit: Audit | None = None
+        self,
+        verdict: Verdict,
+        outcome: str = "nothing was written",
+        audit: Audit | None = None,
+        chosen: Mapping[str, Any] | None = None,
     ) -> None:
+        tried = chosen is not None and chosen["tried"]
+        why = f" Of the sizes tried, {chosen['why']}." if chosen is not None and tried else ""
         super().__init__(
-            f"the verdict on privacy is 'bad': {outcome}. {verdict['privacy']['reason']} To go "
-            "on all the same, and to keep the reason in the manifest: --accept-risk REASON"
+            f"the verdict on privacy is 'bad': {outcome}. {verdict['privacy']['reason']}{why} To "
+            "go on all the same, and to keep the reason in the manifest: --accept-risk REASON"
         )
-        self.verdict, self.audit = verdict, audit
+        self.verdict, self.audit, self.chosen = verdict, audit, chosen
 
 
 def check_accepted(reason: str | None) -> str:
@@ -56,11 +62,11 @@ def check_accepted(reason: str | None) -> str:
     return words
 
 
-def decided(found: Audit, accepted: str) -> Verdict:
+def decided(found: Audit, accepted: str, chosen: Mapping[str, Any] | None = None) -> Verdict:
     """Return the verdict of an audit, or raise if it is bad and the risk is not accepted."""
     verdict = found.verdict
     if verdict["privacy"]["level"] == "bad" and not accepted:
-        raise Refused(verdict, audit=found)
+        raise Refused(verdict, audit=found, chosen=chosen)
     return verdict
 
 
@@ -117,17 +123,23 @@ class Job:
         return releasing(self.output, sources=self.sources, sign_key=self.signer, force=self.force)
 
     def write(
-        self, release: pl.DataFrame, manifest: Manifest, found: Audit, dialect: Dialect | None
+        self,
+        release: pl.DataFrame,
+        manifest: Manifest,
+        found: Audit,
+        dialect: Dialect | None,
+        chosen: Mapping[str, Any] | None = None,
     ) -> None:
         """Write a table with manifest and report, or only the report where the verdict is bad.
 
-        A release in CSV is written in a ``dialect``, that of its source.
+        A release in CSV is written in a ``dialect``, that of its source. ``chosen`` is what was
+        tried to find k, if it was.
         """
         from tulle.io._formats import Format, format_of
         from tulle.io.write import put_table
 
         try:
-            decided(found, self.accepted)
+            decided(found, self.accepted, chosen)
         except Refused:  # whoever asked for a report needs it most where nothing is released
             self.save_report(found, refused=True)
             raise

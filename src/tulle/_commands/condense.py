@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
@@ -32,19 +33,24 @@ from tulle._commands._linked import is_linked
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
 from tulle._commands.split import drawn_apart
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
 from tulle.io._formats import display_name, format_of
 from tulle.releases import refuse_folder
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    from warnings import WarningMessage
+
     import polars as pl
 
     from tulle._report.model import Promise
     from tulle._types import FilePath
     from tulle.auditing import Audit
+    from tulle.auditing._splits import Splits
     from tulle.auditing._tables import Aligned
     from tulle.condense.condenser import Condenser
+    from tulle.exploring._ladder import Climbed
+    from tulle.exploring._points import Point, Round
     from tulle.releases import Manifest
     from tulle.table.split import Rows
 
@@ -55,7 +61,7 @@ _SHARE = "share of the source that breaks it"  # of the owner's figures
 class Condensing(Options):
     """The options of ``tulle condense``."""
 
-    k: int | None = None  # 10; class by class, a multiple of 10
+    k: int | None = None  # chosen; without an audit 10, or class by class a multiple of 10
     grouping: str = "fast"
     time: float | None = None
     min_group: int | None = None
@@ -68,6 +74,7 @@ class Condensing(Options):
     people: int | None = None  # how many to release, where people have several rows
     holdout: float | str | None = None
     audit: bool = True
+    quick: bool = False  # fewer sizes, and fewer releases that judge them
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     plain: bool = False  # CSV in the normalised form, not in that of the source
     seed: int | None = None
@@ -103,7 +110,9 @@ def condense(
 
     ``control`` are records that stayed out of the source; the option ``holdout`` keeps a share of
     the source out instead, or a command that has drawn them already gives them with ``apart``.
-    ``report`` asks for the whole audit. Options left at None follow the policy, else the defaults.
+    Without them the way of making the release is judged on parts of the people, and the release is
+    made from everybody; without ``k`` the smallest one that passes is found so. ``report`` asks
+    for the whole audit. Options left at None follow the policy, else the defaults.
     """
     if is_linked(source, policy):
         only_tables = {"levels": levels, "target": target}
@@ -129,6 +138,7 @@ def condense(
         )  # fmt: skip
     refuse_folder(output)
 
+    from tulle.auditing._pictures import size_section
     from tulle.io.read import read_written
 
     original, dialect = read_written(source)
@@ -143,18 +153,21 @@ def condense(
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)
+    work = _Work(original, strangers, columns, known, options, source, control, report, command)
     with options.naming(rules=f"{policy}: [rules]"):
-        condenser, release = make_release(original, known, options.policy.rules, options)
-
-    levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
-    tables = compared(original, release, source, control, strangers, columns)
-    whole = report is not None
-    found = _audited(condenser, tables, release, columns, options, command, whole=whole)
-    found = found.extended(context=dict(options.policy.context), accepted_risk=job.accepted)
-    summary = _summary(condenser, tables, strangers, found)
-    manifest = _manifest(condenser, entry, release, columns, options, strangers)
-    job.write(release, manifest, found, None if options.plain else dialect)
-    notes = _notes(condenser, columns, release)
+        made, climbed = work.finished()
+    chosen = work.chosen(made, climbed)
+    found = climbed.audit(
+        context=dict(options.policy.context),
+        accepted_risk=job.accepted,
+        sections=size_section(chosen["tried"], chosen["why"]),
+        tried=sorted({row["k"] for row in chosen["tried"]}),
+    )
+    summary = _summary(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
+    manifest = _manifest(made, entry, columns, strangers, chosen)
+    job.write(made.release, manifest, found, None if options.plain else dialect, chosen)
+    notes = [*_notes(made.condenser, columns, made.release), *_why(chosen)]
+    levels_table = [dict(row._asdict()) for row in made.condenser.level_summary_]
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
@@ -270,6 +283,155 @@ def _by_class(
     return by_class, whole.select([name for name in original.columns if name in whole.columns])
 
 
+class _Made(NamedTuple):
+    """A release of everybody, next to what it was made from."""
+
+    condenser: Any
+    release: pl.DataFrame
+    tables: Aligned
+    options: Condensing  # with the k that it has
+    warned: list[WarningMessage]
+
+    @property
+    def k(self) -> int:
+        """The size of its groups."""
+        return int(getattr(self.condenser, "k_", self.condenser.k))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One release that is asked for: from whom it is made, and how it is judged at a k."""
+
+    original: pl.DataFrame
+    strangers: pl.DataFrame | None  # kept out, if somebody asked for it
+    columns: list[Column]
+    known: list[Column]  # those that the table has
+    options: Condensing
+    source: FilePath
+    control: FilePath | None
+    report: FilePath | None
+    command: str
+    made: dict[int | None, _Made] = field(default_factory=dict)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether nobody said how large groups are."""
+        said = (self.options.k, self.options.min_group, column_of(self.known, Role.LEVEL))
+        return self.options.audit and said == (None, None, None)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether somebody named the people to compare with."""
+        return self.control is not None or self.strangers is not None
+
+    def finished(self) -> tuple[_Made, Climbed]:
+        """Return the release to write, and how it was found."""
+        from tulle.exploring._ladder import Climbed, climb, sizes_for
+
+        if self.chooses:
+            sizes = sizes_for(self.people, quick=self.options.quick)
+            climbed = climb(sizes, self.measured, fresh=not self.by_hand)
+        else:
+            point = self.measured(None, "whole")
+            climbed = Climbed(point, [point])
+        made = self.at(climbed.point.spec.k)
+        for one in made.warned:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        return made, climbed
+
+    @property
+    def people(self) -> int:
+        """How many people are in the table."""
+        from tulle.table.split import units_of
+
+        person = column_of(self.known, Role.PERSON)
+        return len(set(units_of(self.original, person and person.name).tolist()))
+
+    def at(self, k: int | None) -> _Made:
+        """Return the release of everybody at a k; None stands for what the options say."""
+        if k not in self.made:
+            options = self._sized(k)
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always", PrivacyWarning)
+                condenser, release = make_release(
+                    self.original, self.known, options.policy.rules, options
+                )
+            tables = compared(
+                self.original, release, self.source, self.control, self.strangers, self.columns
+            )
+            self.made[k] = _Made(condenser, release, tables, options, warned)
+        return self.made[k]
+
+    def _sized(self, k: int | None) -> Condensing:
+        if k is None:
+            return self.options
+        by_class = class_column(self.known, self.original) is not None
+        return replace(self.options, **{"min_group" if by_class else "k": k})
+
+    def measured(self, k: int | None, round: Round) -> Point:
+        """Make the release at a k, and judge it; one that cannot be made ends the search."""
+        from tulle.exploring._points import Point, Spec, worst
+
+        spec = Spec(round, self.options.synthesis, k=k)
+        try:
+            made = self.at(k)
+        except (DataError, PrivacyError) as error:
+            if not self.made:
+                raise
+            return Point(f"{k}-{round}", spec, self.original.height, error=str(error))
+        splits = self._splits(k, round)
+        whole = self.report is not None and round == "whole"
+        found = _audited(made, splits, self.columns, self.command, whole=whole)
+        return Point(
+            f"{k}-{round}",
+            spec,
+            self.original.height,
+            made.release.height,
+            **worst(found.result["attacks"]),
+            attacks=found.result["attacks"],
+            verdict=found.verdict,
+            audit=dict(found.result),
+        )
+
+    def _splits(self, k: int | None, round: Round) -> Splits | None:
+        """Attack releases of parts of the people; None where others are there to compare with."""
+        if not self.options.audit or (self.by_hand and round == "whole"):
+            return None
+        import numpy as np
+
+        from tulle.auditing._splits import attack_splits, bounds
+
+        count, most = bounds(self.people, choosing=round == "quick", quick=self.options.quick)
+        options, seed = self._sized(k), self.options.seed
+        if options.small_classes == "error":  # a part may have too few of a class
+            options = replace(options, small_classes="pool")
+        if options.time is not None:
+            options = replace(options, time=options.time / count)
+
+        def make(part: pl.DataFrame, seed: int) -> pl.DataFrame:
+            own = replace(options, seed=seed)
+            return make_release(part, self.known, options.policy.rules, own)[1]
+
+        # of other people in each round and at each k: none is judged by the splits that chose it
+        rng = np.random.default_rng(None if seed is None else (seed, k or 0, round == "whole"))
+        whole = self.report is not None and round == "whole"
+        try:
+            return attack_splits(
+                self.original, self.known, make, rng, count, most=most, quick=not whole
+            )
+        except (DataError, PrivacyError):
+            return None  # too few people for a release of a part of them
+
+    def chosen(self, made: _Made, climbed: Climbed) -> dict[str, Any]:
+        """Return the k that is released, what was tried, and why it is this one."""
+        why, tried = climbed.why, climbed.rows()
+        if not self.chooses:
+            given = self.options.k is not None or self.options.min_group is not None
+            tried, why = [], "it was given" if given else "nothing was attacked to choose it by"
+        levels = column_of(self.known, Role.LEVEL) is not None
+        return {"k": None if levels else made.k, "tried": tried, "why": "" if levels else why}
+
+
 def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:
     """Return the rules between columns, counted once more on the table as it is written."""
     counts = condenser._rule_plan.count_broken(release)
@@ -320,23 +482,23 @@ def _summary(
 
 
 def _manifest(
-    condenser: Any,
+    made: _Made,
     source: dict[str, Any],
-    release: pl.DataFrame,
     columns: list[Column],
-    options: Condensing,
     apart: pl.DataFrame | None,
+    chosen: dict[str, Any],
 ) -> Manifest:
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
+    condenser, release, options = made.condenser, made.release, made.options
     by_class = hasattr(condenser, "classes_")
     asked = column_of(columns, Role.LEVEL) is not None
     k = None if asked else condenser.k_ if by_class else condenser.k
     return Manifest(
         method="class-wise condensation" if by_class else "condensation",
-        parameters={n: v for n, v in options.values().items() if n != "seed"}
-        | {"k": k, "unit": unit_of(columns)},
+        parameters={n: v for n, v in options.values().items() if n not in ("seed", "quick")}
+        | {"k": k, "unit": unit_of(columns), "chosen": _told_choice(chosen)},
         guarantee={
             "every group at least as large as its members' levels": True,
             **({} if asked else {RESTS_ON: condenser.rests_on_}),
@@ -362,6 +524,15 @@ def _manifest(
     )
 
 
+def _why(chosen: dict[str, Any]) -> list[str]:
+    return [f"Of the sizes tried, {chosen['why']}."] if chosen["tried"] else []
+
+
+def _told_choice(chosen: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return which sizes were tried and how they were judged, without figures."""
+    return [{n: row[n] for n in ("k", "for", "privacy", "use")} for row in chosen["tried"]]
+
+
 def compared(
     original: pl.DataFrame,
     release: pl.DataFrame,
@@ -385,14 +556,7 @@ def compared(
 
 
 def _audited(
-    condenser: Any,
-    tables: Aligned,
-    release: pl.DataFrame,
-    columns: list[Column],
-    options: Condensing,
-    command: str,
-    *,
-    whole: bool,
+    made: _Made, splits: Splits | None, columns: list[Column], command: str, *, whole: bool
 ) -> Audit:
     """Return the audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
@@ -402,14 +566,19 @@ def _audited(
         notes_section,
         rules_section,
     )
+    from tulle.auditing._splits import audit_of_splits
     from tulle.auditing.audit import audited, unaudited
 
+    condenser, release, tables, options, _ = made
     asked = column_of(columns, Role.LEVEL) is not None
     k = max(min(condenser.rests_on_.values()), 2)  # not a level, which is one person's own
-    if options.audit:
-        found = audited(tables, options.seed, k=k, title="Condensed table", quick=not whole)
+    told: dict[str, Any] = {"k": k, "title": "Condensed table"}
+    if splits is not None:
+        found = audit_of_splits(tables, splits, options.seed, quick=not whole, **told)
+    elif options.audit:
+        found = audited(tables, options.seed, quick=not whole, **told)
     else:
-        found = unaudited(tables, k=k, title="Condensed table").extended(untried=UNAUDITED)
+        found = unaudited(tables, **told).extended(untried=UNAUDITED)
     return found.extended(
         guarantee={
             "text": condenser._weakest.sentence(sizes=not asked),

@@ -102,6 +102,14 @@ LIMITS = (
         _SMALLER_GROUPS,
     ),
     Limit(
+        "effects_lost",
+        0.20,
+        0.50,
+        "{value} of the effects that are significant in the original are gone, such as {where}",
+        _SMALLER_GROUPS,
+        "share",
+    ),
+    Limit(
         "marginal_distance_max",
         0.15,
         0.40,

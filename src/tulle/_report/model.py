@@ -181,6 +181,7 @@ class Parts(TypedDict, total=False):
     compared: int | None  # records of the smaller of original and release, which metrics compare
     people: int | None  # whom attacks could be tried on: in the data,
     apart: int | None  # ... and in the control
+    splits: int  # releases of parts of the people that were attacked in place of this one
     metrics: dict[str, float]
     behind: dict[str, int]  # records behind a metric, if not all
     attacks: dict[str, AttackFigures]
@@ -193,6 +194,7 @@ class Parts(TypedDict, total=False):
     context: dict[str, str]  # of the policy: who receives it, what for, who decides
     attackers: list[Attacks]
     smallest_group: int | None  # people in it, if the release is made of groups
+    tried: list[int]  # sizes of groups that were judged before this one was taken
     accepted_risk: str  # why it was released although the verdict is bad
     untried: str  # what to do where no attack was tried
     where: dict[str, str]  # of a metric about the worst column or pair: which one that is
@@ -218,6 +220,7 @@ class _Present(TypedDict):
     compared: int | None
     people: int | None
     apart: int | None
+    splits: int
     metrics: dict[str, float]
     behind: dict[str, int]
     attacks: dict[str, AttackFigures]
@@ -229,6 +232,7 @@ class _Present(TypedDict):
     context: dict[str, str]
     attackers: list[Attacks]
     smallest_group: int | None
+    tried: list[int]
     accepted_risk: str
     untried: str
     where: dict[str, str]
@@ -263,6 +267,7 @@ def completed(result: Result) -> Whole:
         "compared": result.get("compared"),
         "people": result.get("people"),
         "apart": result.get("apart"),
+        "splits": result.get("splits", 0),
         "metrics": result.get("metrics", {}),
         "behind": result.get("behind", {}),
         "attacks": result.get("attacks", {}),
@@ -275,6 +280,7 @@ def completed(result: Result) -> Whole:
         "context": {name: result.get("context", {}).get(name, "") for name in CONTEXT},
         "attackers": result.get("attackers", []),
         "smallest_group": result.get("smallest_group"),
+        "tried": result.get("tried", []),
         "accepted_risk": result.get("accepted_risk", ""),
         "untried": result.get("untried", _ATTACK_IT),
         "where": result.get("where", {}),

@@ -52,8 +52,8 @@ LARGER = "take larger groups"
 _MORE = (LARGER, "raise --margin")  # the words of advice that costs use
 _KEEP_APART = "keep a control apart (--holdout 10%, or tulle split) and run this again"
 _LARGER_GROUPS = (
-    f"{LARGER} (tulle explore names the smallest k that passes), or leave out or coarsen the "
-    "columns that give people away"
+    f"{LARGER} (tulle condense without --k finds the smallest k that passes), or leave out or "
+    "coarsen the columns that give people away"
 )
 _NEXT = {  # what helps against an attack, by the beginning of its name
     "exact_copies": "find out how records of the original came into the release: no method here "
@@ -97,17 +97,21 @@ def verdict(result: Whole) -> Verdict:
         )
         privacy = _judged("undecided", reason, "make a release that is fit for use", [])
     for step, more, less in () if given else zip(_steps(result), _MORE, SMALLER):
-        if more in privacy["next"].lower() and less in use["next"].lower():
-            privacy, use = {**privacy, "next": step}, {**use, "next": step}
+        asks = more in privacy["next"].lower(), less in use["next"].lower()
+        if all(asks) or (result["tried"] and any(asks)):
+            privacy = {**privacy, "next": step} if asks[0] else privacy
+            use = {**use, "next": step} if asks[1] else use
     return {"privacy": privacy, "use": use}
 
 
 def _steps(result: Whole) -> tuple[str, str]:
     """Return what helps where more protection would cost use, and less would cost privacy."""
     column = lost_in(result) or _inferred(result["attacks"]) or "columns that nobody needs"
+    why = "a larger k would cost use, a smaller one privacy"
+    if result["tried"]:
+        why = f"{', '.join(f'{k:,}' for k in result['tried'])} were tried, and this one is the best"
     return (
-        f"Change columns, not k: a larger k would cost use, a smaller one privacy. Leave out or "
-        f"coarsen {column}, and run this again.",
+        f"Change columns, not k: {why}. Leave out or coarsen {column}, and run this again.",
         "Hide fewer rules, or share rules instead of baskets (--share rules): a larger margin "
         "would cost use, a smaller one privacy.",
     )
@@ -142,7 +146,7 @@ def _privacy(result: Whole) -> Judgement:
         )
         return _judged("caution", reason, f"{LARGER}, of at least {FEWEST}", [])
     if unclear:
-        return _not_decided(attacks, unclear, result["people"], result["apart"])
+        return _not_decided(attacks, unclear, result)
     if not attacks:
         return _judged("undecided", "no attack was tried on this release.", result["untried"], [])
     return _judged("good", _harmless(attacks), _DECIDE, _caveats(attacks))
@@ -166,9 +170,10 @@ def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
 
 
 def _not_decided(
-    attacks: Mapping[str, AttackFigures], names: list[str], people: int | None, apart: int | None
+    attacks: Mapping[str, AttackFigures], names: list[str], result: Whole
 ) -> Judgement:
     """Say how many attacks were tried on too few people, and how many people it would take."""
+    people, apart = result["people"], result["apart"]
     decided = len(attacks) - len(names)
     which = f" ({attack_label(names[0]).lower()})" if len(names) == 1 else ""
     reason = (
@@ -177,7 +182,13 @@ def _not_decided(
     )
     needed = max(_attempts_needed(name, attacks[name]) for name in names)
     told = _round_up(needed)
-    if people is not None and min(people, apart or 0) >= needed:
+    if result["splits"]:
+        after = (
+            "leave out a column that nobody needs, or decide by k and by who receives it: everybody "
+            f"was tried in {counted(result['splits'], 'release')} already, and this table has no "
+            "more people"
+        )
+    elif people is not None and min(people, apart or 0) >= needed:
         after = f"try each attack on about {told} people (tulle audit --attempts)"
     elif people is not None and people + (apart or 0) < 2 * needed:
         after = (

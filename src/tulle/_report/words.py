@@ -95,6 +95,12 @@ METRICS = {  # in the order of a report
         "The most that a single number gained from nowhere, as a share of all records.",
         "share",
     ),
+    "effects_lost": Words(
+        "Effects lost",
+        "Of the effects of one column on another that a regression clearly finds in the original, "
+        "by standard errors that count people: the share that it no longer finds in the release.",
+        "share",
+    ),
     "stated_rules_broken": Words(
         "Rows that break a rule of the policy",
         "Share of released rows that break at least one rule between columns that was stated.",

@@ -13,6 +13,7 @@ from tulle._attacks.records import Records, chosen
 from tulle._metrics import k_marginal, sense
 from tulle._metrics.cells import MOST_VALUES, Cells, joined, number_cells
 from tulle._metrics.clusters import cluster_scores
+from tulle._metrics.effects import effects
 from tulle._metrics.heaps import Heaps, heaps
 from tulle._metrics.marginals import total_variation
 from tulle._metrics.models import Propensity, propensity
@@ -36,6 +37,8 @@ _SETS_OF_SAMPLES = 60
 _CLUSTERED = 5000  # records of each side that are clustered
 _TOLD, _TOLD_QUICKLY = 4000, 1000  # records of each side that a classifier learns to tell apart
 _FRESH = 100  # records of the control from which it stands for the people to be told apart from
+_REGRESSED = 20_000  # records of each side
+_MOST_DUMMIES, _MOST_CAUSES, _FEWEST_EFFECTS = 8, 60, 5
 _LINE = 30  # people of a subgroup that a line is drawn through
 
 
@@ -99,6 +102,7 @@ class Fitness:
     tables: Aligned  # what was measured: samples of large tables
     cells: Cells  # of these
     facts: dict[str, str]  # how it was measured
+    lost: str | None = None  # an effect that the release has no longer
 
     @property
     def where(self) -> dict[str, str]:
@@ -112,6 +116,8 @@ class Fitness:
             named["heaps_piled"] = max((c.heaps.piled, c.name) for c in known if c.heaps)[1]
         named["odd_values"] = max(self.columns, key=lambda c: c.odd).name
         found = {measure: f"column '{name}'" for measure, name in named.items()}
+        if self.lost:
+            found["effects_lost"] = self.lost
         if self.laws:
             found["rules_broken"] = f"columns '{self.laws[0].source}' and '{self.laws[0].target}'"
         return found
@@ -141,6 +147,7 @@ def fitness(
     axes = _axes(found, target)
     lines = [] if axes is None else _lines(tables, cells, axes, [g.group for g in groups])
     columns = _columns(tables, cells, k_marginal.by_column(apart, two, len(cells.names)), told)
+    kept, lost = _effects(tables, rng)
     metrics = {
         "k_marginal": k_marginal.score(apart),
         "propensity_auc": told.auc,
@@ -149,6 +156,7 @@ def fitness(
         **_heap_metrics(columns),
         **_sense_metrics(tables, cells, laws, broken, broken_control, columns),
         **_group_metrics(groups, lines),
+        **kept,
         **({} if quick else cluster_metrics(tables, rng)),
     }
     pairs = [
@@ -170,6 +178,7 @@ def fitness(
         tables,
         cells,
         facts,
+        lost,
     )
 
 
@@ -466,3 +475,37 @@ def _group_metrics(groups: list[SubgroupDistance], lines: list[SubgroupLine]) ->
     if lines:
         found["regression_kept"] = float(np.mean([one.agrees for one in lines]))
     return found
+
+
+def _effects(tables: Aligned, rng: np.random.Generator) -> tuple[dict[str, float], str | None]:
+    """Return the share of clear effects that the release lost, and one of them; none of few."""
+    names, columns = _causes(tables.original)
+    outcomes = len(tables.original.number_names)
+    rows = [chosen(len(part), _REGRESSED, rng) for part in (tables.original, tables.release)]
+    before, after = (
+        np.hstack([part.numbers, *(part.codes[:, [i]] == value for i, value in columns)])[some]
+        for part, some in zip((tables.original, tables.release), rows)
+    )
+    people = tables.original.people
+    width = min(before.shape[1], _MOST_CAUSES)
+    outcomes = min(outcomes, width)
+    whose = None if people is None else people[rows[0]]
+    found = effects(before[:, :width], after[:, :width], outcomes, whose)
+    if len(found.lost) < _FEWEST_EFFECTS:
+        return {}, None
+    gone = np.flatnonzero(found.lost)[:1]
+    told = [f"that of '{names[found.causes[i]]}' on '{names[found.outcomes[i]]}'" for i in gone]
+    return {"effects_lost": found.share}, told[0] if told else None
+
+
+def _causes(records: Records) -> tuple[list[str], list[tuple[int, int]]]:
+    """Return the names of what numbers are regressed on, and each category of few as a 0 or 1."""
+    names, columns = list(records.number_names), []
+    for place, name in enumerate(records.code_names):
+        values, times = np.unique(records.codes[:, place], return_counts=True)
+        if name in records.number_names or len(values) > _MOST_DUMMIES:
+            continue
+        for value in values[np.argsort(-times, kind="stable")][1:]:
+            names.append(name)
+            columns.append((place, int(value)))
+    return names, columns

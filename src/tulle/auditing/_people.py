@@ -16,7 +16,7 @@ from tulle._attacks.inference import CLOSE
 from tulle._attacks.linkage import is_own
 from tulle._attacks.nearest import between, nearest, spacing
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, tries_of
 from tulle._metrics.breaches import divergence, proximity
 from tulle._metrics.cells import Cells, joined
 from tulle._metrics.subgroups import subgroups
@@ -147,16 +147,20 @@ def linkability(
         return None
     people = original.take(original.sample(attempts, rng))
     outside = None if control is None else control.take(control.sample(attempts, rng))
+    right = _joins(people, release, halves)
+    strange = None if outside is None else _joins(outside, release, halves)
     return AttackResult(
         "linkability",
         len(people),
-        int(_joins(people, release, halves).sum()),
+        int(right.sum()),
         int(_joins(people, release.scrambled(rng), halves).sum()),
-        None if outside is None else int(_joins(outside, release, halves).sum()),
-        None if outside is None else len(outside),
+        None if strange is None else int(strange.sum()),
+        None if strange is None else len(strange),
         story="Two who hold different columns of the same people, every second column each, join "
         "them through the release. Right if the released record that is nearest in the one half "
         "is nearest in the other half too.",
+        inside=tries_of(people.people, right),
+        outside=None if outside is None else tries_of(outside.people, strange),
     )
 
 

@@ -32,6 +32,14 @@ _ANY = "(any)"
 _BARS = 20
 _DAY = 86_400_000_000.0  # microseconds
 _SECOND = 1_000_000.0
+_OF_SIZES = {  # the columns of a table of sizes
+    "k": "k",
+    "for": "Judged for",
+    "privacy": "Privacy",
+    "use": "Use",
+    "worst_attack": "Worst attack",
+    "excess": "Its excess",
+}
 _FINEST = 1e-300  # finer numbers have no digits left to round
 _CLOCK = [  # seconds that divide a day evenly
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
@@ -406,5 +414,23 @@ def notes_section(notes: Sequence[str]) -> list[Section]:
             "title": "Notes from the run",
             "owner_only": True,
             "blocks": [{"type": "list", "rows": list(notes)}],
+        }
+    ]
+
+
+def size_section(tried: Sequence[Mapping[str, Any]], why: str) -> list[Section]:
+    """Return which sizes of groups were judged, if any, and why one was taken."""
+    if not tried:
+        return []
+    rows = [[row[name] for name in _OF_SIZES] for row in tried]
+    table: Table = {"type": "table", "columns": list(_OF_SIZES.values()), "rows": rows}
+    # an excess may be about few people
+    return [
+        {
+            "title": "Which k",
+            "text": f"{why[:1].upper()}{why[1:]}. A size that a few releases speak for is judged "
+            "by other ones, of other parts of the people.",
+            "blocks": [table],
+            "owner_only": True,
         }
     ]

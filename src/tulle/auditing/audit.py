@@ -340,10 +340,12 @@ def audited(
     attempts: int | None = None,
     title: str = "Audit of a release",
     quick: bool = False,
+    attacks: Sequence[AttackResult] | None = None,
 ) -> Audit:
     """Audit tables that are aligned already; the parameters are those of :func:`audit`.
 
-    ``quick`` is for a verdict without a report: fewer attacks and no pictures.
+    ``quick`` is for a verdict without a report: fewer attacks and no pictures. ``attacks`` are
+    those that were tried already, on releases made in the same way.
     """
     tried = _attempts(tables) if attempts is None else attempts
     target = target_of(tables, target)
@@ -352,7 +354,8 @@ def audited(
 
     listed = None if known is None else in_register(tables, known)
     attackers = attackers_of(tables, quick)
-    attacks = _attacks(tables, hidden, listed, tried, generator, attackers, quick)
+    if attacks is None:
+        attacks = _attacks(tables, hidden, listed, tried, generator, attackers, quick)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
     metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator, quick)
@@ -477,6 +480,15 @@ def _carriers(attacks: Sequence[AttackResult], columns: Sequence[str]) -> list[s
     found = {f"inference:{column}": column for column in columns}
     known = sorted((r for r in attacks if r.name in found), key=lambda result: -result.risk)
     return [found[result.name] for result in known if result.risk > 0]
+
+
+def attacks_on(
+    tables: Aligned, generator: np.random.Generator, *, quick: bool
+) -> list[AttackResult]:
+    """Try every attack that the tables allow."""
+    hidden = secrets_of(tables, None, target_of(tables, None), quick)
+    attackers = attackers_of(tables, quick)
+    return _attacks(tables, hidden, None, _attempts(tables), generator, attackers, quick)
 
 
 def _attacks(

@@ -42,7 +42,9 @@ def working(as_json: bool = False, *, logged: bool | None = None) -> Iterator[No
             yield
     except Refused as refused:
         if as_json:
-            click.echo(json.dumps(plain({"written": False, "verdict": refused.verdict})))
+            chosen = {} if refused.chosen is None else {"chosen": refused.chosen}
+            told = {"written": False, "verdict": refused.verdict, **chosen}
+            click.echo(json.dumps(plain(told)))
         else:
             for line in verdict_lines(refused.verdict):
                 click.echo(printable(line))

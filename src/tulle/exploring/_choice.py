@@ -11,7 +11,7 @@ from tulle._report.model import Judgement
 from tulle._report.verdict import LARGER, grave_from
 from tulle.exploring._points import Point
 
-_LEVELS = ("good", "undecided", "caution", "bad")  # the safest first
+LEVELS = ("good", "undecided", "caution", "bad")  # the safest first
 _COLUMNS = "Leave out or coarsen the columns that give people away."
 _CLEAR = 0.5  # of what would be grave: an excess below that leaves room for chance
 
@@ -67,14 +67,14 @@ def passes(point: Point, points: Sequence[Point]) -> bool:
 
 def _passing(releases: Sequence[Point]) -> list[tuple[int, Point]]:
     """Return the releases that pass, each with its doubt."""
-    doubts = {point.id: _doubt(point) for point in releases}
+    doubts = {point.id: doubt(point) for point in releases}
     return [
-        (doubt, point)
+        (own, point)
         for point in releases
-        for doubt in [doubts[point.id]]
-        if doubt is not None
+        for own in [doubts[point.id]]
+        if own is not None
         and all(
-            doubts[p.id] is not None or (doubt == 0 and p.level == "undecided")
+            doubts[p.id] is not None or (own == 0 and p.level == "undecided")
             for p in _next(point, releases)
         )
     ]
@@ -95,9 +95,9 @@ def _none(releases: Sequence[Point]) -> Choice:
 
     The level is that of the safest release: its row must not say otherwise.
     """
-    safest = min(releases, key=lambda p: (_LEVELS.index(p.level), p.risk or 0.0, -(p.spec.k or 0)))
+    safest = min(releases, key=lambda p: (LEVELS.index(p.level), p.risk or 0.0, -(p.spec.k or 0)))
     level = safest.level
-    if _doubt(safest) is not None:
+    if doubt(safest) is not None:
         level = "caution" if level == "good" else level
         why = "would pass, but the next larger k does not: chance may have picked it"
     else:
@@ -127,7 +127,7 @@ def _judgement(point: Point, about: Literal["privacy", "use"]) -> Judgement:
     return none if point.verdict is None else point.verdict[about]
 
 
-def _doubt(point: Point) -> int | None:
+def doubt(point: Point) -> int | None:
     """Return 0 for a good verdict, 1 or 2 for a reservation that passes, None for the others."""
     if point.level == "good":
         return 0
@@ -151,7 +151,7 @@ def _said(best: Point, releases: Sequence[Point]) -> str:
 
 
 def _command(best: Point) -> str:
-    words = [f"tulle condense TABLE -o RELEASE --k {best.spec.k} --holdout 10%"]
+    words = [f"tulle condense TABLE -o RELEASE --k {best.spec.k}"]
     words += [f"--synthesis {best.spec.method}"] if best.spec.method != "shape" else []
     words += ["--target COLUMN"] if best.spec.by_class else []
     made = f"Make the release with: {' '.join(words)}"

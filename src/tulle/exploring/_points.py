@@ -213,7 +213,7 @@ def measured(name: str, spec: Spec, people: People, settings: PointSettings) -> 
     return replace(
         made,
         released=release.height,
-        **_worst(found.result["attacks"]),
+        **worst(found.result["attacks"]),
         utility=use.score,
         scoring=use.scoring,
         metrics={**found.result["metrics"], **use.metrics},
@@ -233,17 +233,13 @@ def _limits(spec: Spec, settings: PointSettings) -> dict[str, float]:
     return {name: limit for name, limit in settings.limits.items() if name not in left_out}
 
 
-def _worst(attacks: Mapping[str, AttackFigures]) -> dict[str, Any]:
+def worst(attacks: Mapping[str, AttackFigures]) -> dict[str, Any]:
+    """Return the attack with the largest excess, as a point names it."""
     if not attacks:
         return {}
     name = max(attacks, key=lambda key: attacks[key]["risk"])
-    worst = attacks[name]
-    return {
-        "risk": worst["risk"],
-        "risk_low": worst["risk_low"],
-        "risk_high": worst["risk_high"],
-        "attack": name,
-    }
+    risks = {key: attacks[name][key] for key in ("risk", "risk_low", "risk_high")}
+    return {**risks, "attack": name}
 
 
 def audit_of(point: Point) -> Audit:

@@ -140,19 +140,48 @@ def draw_people(units: Ints, strata: Ints, share: float, rng: np.random.Generato
     the members: they may be anybody's. Who is in several strata counts in the rarest.
     """
     named = units >= 0
-    count = int(units.max(initial=-1)) + 1
-    rarest = np.zeros(count, np.int64)
-    np.maximum.at(rarest, units[named], strata[named])
+    order = _in_order(units, strata, rng)
+    count = len(order)
     wanted = max(1, round(share * count))
     if wanted >= count:
         raise DataError(
             f"{count} people or rows cannot be split at {share:.3g}: one of the two parts would be "
             "empty. Give more records, or another share"
         )
-    order = rng.permutation(count)
-    order = order[np.argsort(rarest[order], kind="stable")]
     steps = (np.arange(wanted) + rng.random()) * count / wanted
     apart = np.zeros(count, dtype=bool)
     apart[order[steps.astype(np.int64)]] = True
     outside = named & apart[units]
     return Rows(np.flatnonzero(~outside), np.flatnonzero(outside), count, wanted)
+
+
+def rotated(
+    frame: pl.DataFrame,
+    parts: int,
+    *,
+    person: str | None,
+    target: str | None,
+    rng: np.random.Generator,
+) -> list[Rows]:
+    """Deal people into parts of about the same size and strata, and keep out each part in turn."""
+    units = units_of(frame, person)
+    strata = np.zeros(frame.height, np.int64) if target is None else _strata(frame[target])
+    order = _in_order(units, strata, rng)
+    part = np.empty(len(order) + 1, np.int64)
+    part[order] = np.arange(len(order)) % parts
+    part[-1] = -1  # rows of nobody
+    apart = part[units]
+    held = [int((part == one).sum()) for one in range(parts)]
+    return [
+        Rows(np.flatnonzero(apart != one), np.flatnonzero(apart == one), len(order), held[one])
+        for one in range(parts)
+    ]
+
+
+def _in_order(units: Ints, strata: Ints, rng: np.random.Generator) -> Ints:
+    """Return all people by stratum, in random order within each; the rarest stratum of several."""
+    named = units >= 0
+    rarest = np.zeros(int(units.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(rarest, units[named], strata[named])
+    order = rng.permutation(len(rarest))
+    return order[np.argsort(rarest[order], kind="stable")]

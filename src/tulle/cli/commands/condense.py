@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     "-k",
     type=int,
     default=None,
-    help="Minimum group size. Default: 10; with --target, the approximate GCD of the class sizes.",
+    help="Minimum group size. Default: the smallest of 10 to 100 that passes the audit.",
+)
+@click.option(
+    "--quick", is_flag=True, default=None, help="Try fewer sizes on fewer releases: a first answer."
 )
 @click.option(
     "--people", type=click.IntRange(1), metavar="N", help="How many people to release.  [as many]"
@@ -95,9 +98,10 @@ if TYPE_CHECKING:
 def command(as_json: bool, source: str, engine: str, master: str | None, **arguments: Any) -> None:
     """Make a look-alike table from groups of at least k records.
 
-    Identifiers are dropped. Every other column keeps its type, range and domain. The release is
-    attacked before it is written, with a manifest next to it: where the verdict on privacy is bad,
-    nothing is written and the exit code is 1. --report writes the whole audit.
+    Identifiers are dropped. Every other column keeps its type, range and domain. Before anything is
+    written, releases of parts of the people are attacked next to the rest, and without --k the
+    smallest k that passes is taken. Where the verdict on privacy is bad, nothing is written and the
+    exit code is 1. A manifest goes next to the release; --report writes the whole audit.
     """
     if engine == "spark":
         from tulle.spark._command import condense_source
@@ -110,11 +114,13 @@ def command(as_json: bool, source: str, engine: str, master: str | None, **argum
             raise ParameterError("--master is the cluster of --engine spark: pass that as well")
     with output.working(as_json):
         made = condense(source, command=output.command_line(), **arguments)
+    chosen = made.summary.get("chosen", {"tried": []})  # JSON has it whole
+    tried = {} if as_json else {"tried": chosen["tried"]}
     output.show(
         {**made.summary, "notes": made.notes},
         title="Condensed",
         as_json=as_json,
-        tables={"levels": made.levels, "left_out": made.left_out},
+        tables={"levels": made.levels, **tried, "left_out": made.left_out},
         verdict=made.audit.verdict,
         notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
     )

@@ -1,0 +1,161 @@
+"""A way of making releases, judged on several: each of other people, attacked next to the rest.
+
+One control of a small table decides nothing: a fifth of 1,000 people is too few to rule anything
+out. So people are dealt into three parts, and each part is kept out of a release in turn, in as
+many rounds as the table needs: everybody is a member of some releases and a stranger to others, and
+attempts are pooled by person. What is judged is the procedure. The file that leaves is then made
+from everybody, so that no record is lost to a control, and is looked through for copies once more.
+A release of two thirds remembers each person more than one of everybody: the judgement errs on the
+safe side.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tulle._attacks.copies import as_bytes, exact_copies
+from tulle._attacks.result import AttackResult, pooled
+from tulle._attacks.values import exact_values
+from tulle._plurals import counted
+from tulle._progress import bar
+from tulle._random import RandomState, spawn
+from tulle._report.verdict import grade
+from tulle._types import Ints
+from tulle.auditing._tables import Aligned, align_made
+from tulle.auditing.audit import Audit, attacks_on, audited, seeded
+from tulle.errors import PrivacyWarning
+from tulle.table._series import free_name
+from tulle.table.schema import Column, Kind, Role
+from tulle.table.split import Rows, rotated, units_of
+
+PARTS = 3  # of the people: one is kept out
+SPLITS = ((1_500, 9), (4_000, 6), (20_000, 3))  # releases for tables of fewer people; beyond, one
+CHOOSING = 3
+MOST, MOST_QUICKLY = 50_000, 6_000  # people: of more, a sample is split
+Make = Callable[[pl.DataFrame, int], pl.DataFrame]  # some people and a seed -> their release
+
+
+class Splits(NamedTuple):
+    """What attacks found in several releases together."""
+
+    attacks: list[AttackResult]
+    count: int  # releases
+    released: int  # records of one of them
+
+
+def bounds(people: int, *, choosing: bool, quick: bool) -> tuple[int, int]:
+    """Return how many releases decide, the more the fewer people, and of how many people they are.
+
+    A few do to choose by.
+    """
+    count = next((count for below, count in SPLITS if people < below), 1)
+    count = min(count, CHOOSING) if quick else count
+    if choosing:
+        count = CHOOSING if count > CHOOSING else 1
+    return count, MOST_QUICKLY if quick else MOST
+
+
+def attack_splits(
+    table: pl.DataFrame,
+    columns: Sequence[Column],
+    make: Make,
+    rng: np.random.Generator,
+    count: int,
+    *,
+    most: int,
+    quick: bool = True,
+) -> Splits:
+    """Make ``count`` releases, each of another two thirds of the people, and attack them all."""
+    names = table.columns
+    table, columns, person = _numbered(table, columns, most, rng)
+    target = next((c.name for c in columns if c.role is Role.TARGET), None)
+    parts: list[Rows] = []
+    while len(parts) < count:
+        parts += rotated(table, PARTS, person=person, target=target, rng=rng)
+    found: dict[str, list[AttackResult]] = {}
+    released = 0
+    with bar("releases of parts", count) as advance:
+        for rows, own in zip(parts[:count], spawn(rng, count)):
+            members = table[rows.members]
+            release = _quietly(make, members.select(names), int(own.integers(2**31)))
+            tables = align_made(members, release, table[rows.control], columns)
+            released += release.height
+            for result in attacks_on(tables, own, quick=quick):
+                found.setdefault(result.name, []).append(result)
+            advance(1)
+    return Splits([pooled(results) for results in found.values()], count, released // count)
+
+
+def _quietly(make: Make, members: pl.DataFrame, seed: int) -> pl.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # it is tried, and never released
+        return make(members, seed)
+
+
+def _numbered(
+    table: pl.DataFrame, columns: Sequence[Column], most: int, rng: np.random.Generator
+) -> tuple[pl.DataFrame, list[Column], str]:
+    """Return the table with a column that says whose row it is, a sample of very many people."""
+    person = next((c.name for c in columns if c.role is Role.PERSON), None)
+    units = units_of(table, person)
+    people: Ints = np.unique(units)
+    if len(people) > most:
+        table = table[np.flatnonzero(np.isin(units, rng.choice(people, most, replace=False)))]
+    if person is not None:
+        return table, list(columns), person
+    name = free_name("person", table.columns)
+    numbers = pl.Series(name, np.arange(table.height))
+    return table.with_columns(numbers), [*columns, Column(name, Kind.INTEGER, Role.PERSON)], name
+
+
+def attack_file(tables: Aligned, splits: Splits, rng: np.random.Generator) -> list[AttackResult]:
+    """Return what is grave about the file itself: people's records or numbers, where it has them.
+
+    Nobody is a stranger to a release of everybody. A record of the original may stand in it as
+    often as its own records stand in it twice, and people's own numbers as often as in releases of
+    parts, whose attacks judge that; those are smaller, so that as many released records are
+    looked through.
+    """
+    copies = exact_copies(tables.original, tables.release, rng)
+    _, times = np.unique(as_bytes(tables.release), return_counts=True)
+    found = [_beside(copies, int(times[times > 1].sum()), len(tables.release))]
+    known = next((one for one in splits.attacks if one.name == "exact_values"), None)
+    rows = np.sort(rng.permutation(len(tables.release))[: splits.released])
+    whole = tables.original.people
+    own = exact_values(
+        tables.numbers(0), tables.numbers(1)[rows], tables.last_decimals(), rng, people=(whole, None)
+    )
+    if known is not None and own is not None:
+        tried = known.attempts if known.independent is None else known.independent
+        found.append(_beside(own, round(known.rate * tried), tried))
+    return [one for one in found if grade(one.name, one.to_dict(), len(found)) == "grave"]
+
+
+def _beside(result: AttackResult, expected: int, tried: int) -> AttackResult:
+    """Return what was found in the file next to what is expected of it."""
+    return replace(
+        result,
+        name=f"{result.name}:the file itself",
+        control_successes=expected,
+        control_attempts=tried,
+    )
+
+
+def audit_of_splits(
+    tables: Aligned, splits: Splits, random_state: RandomState, *, quick: bool, **told: Any
+) -> Audit:
+    """Audit a release of everybody whose way of making was attacked on splits."""
+    seed, rng = seeded(random_state)
+    attacks = [*splits.attacks, *attack_file(tables, splits, spawn(rng, 1)[0])]
+    found = audited(tables, seed, attacks=attacks, quick=quick, **told)
+    parts = f"{counted(splits.count, 'release')} of two thirds of the people, next to the rest"
+    looked = "looked through for people's own records and numbers"
+    return found.extended(
+        splits=splits.count, provenance={"attacked": parts, "the file itself": looked}
+    )

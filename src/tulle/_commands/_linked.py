@@ -29,6 +29,8 @@ def is_linked(source: FilePath, policy: FilePath | None) -> bool:
     """Return whether a source is several tables: the policy says so, or the source itself."""
     from tulle.io._databases import is_database
 
+    if policy is not None and not Path(policy).is_file():
+        return False  # which is said where files are checked
     known = Policy() if policy is None else load_policy(policy)
     return bool(known.people.table or known.tables) or is_database(source)
 

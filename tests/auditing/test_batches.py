@@ -118,7 +118,7 @@ def test_the_command_attacks_a_release_of_many_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
-    budget = machine.Budget(10**9, 2, cell=250, sample=500)
+    budget = machine.Budget(10**9, 2, block=250, sample=500)
     monkeypatch.setattr(machine.Budget, "of", lambda *_: budget)
     source, release = tmp_path / "people.csv", tmp_path / "release.csv"
     people(1_000).write_csv(source)

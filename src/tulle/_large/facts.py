@@ -17,6 +17,7 @@ import polars.selectors as cs
 from numpy.typing import NDArray
 
 from tulle._types import Flags, Ints
+from tulle.condense._levels import COMMON, check_levels
 from tulle.errors import DataError
 from tulle.table._person import person_names
 from tulle.table._series import filled, is_missing
@@ -57,6 +58,28 @@ def row_keys(frame: pl.DataFrame, seed: int) -> Keys:
     # numbers of categories depend on which came first
     named = frame.select(plain).cast({cs.categorical() | cs.enum(): pl.String})
     return mixed(named.hash_rows(seed % 2**32).to_numpy(), seed)
+
+
+class Apart(NamedTuple):
+    """Whom a release leaves out, by lot: the same people, or rows, in every reading."""
+
+    share: float
+    seed: int
+    person: str | None
+
+    def among(self, frame: pl.DataFrame) -> Flags:
+        """Return which rows of a batch are left out; those of nobody stay."""
+        named = np.ones(frame.height, dtype=bool)
+        if self.person is not None:
+            keys = person_keys(frame[self.person], self.seed)
+            named = filled(person_names(frame[self.person]).is_not_null(), False)
+        else:  # equal rows are as many people: each has a lot of its own
+            keys = row_keys(frame, self.seed)
+            order = np.argsort(keys, kind="stable")
+            new = np.r_[True, np.diff(keys[order]) > 0][: len(order)]
+            turn = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+            keys[order] = mixed(keys[order] + turn.astype(np.uint64), self.seed)
+        return np.asarray(named & (keys < np.uint64(self.share * 2.0**64)))
 
 
 @dataclass
@@ -193,6 +216,11 @@ class RowSample:
         if self._common is not None:
             self._common._shrink()
         return self
+
+    def common(self) -> Keys:
+        """Return the keys of contents that very many rows have."""
+        held = (self._common or self).shrunk()._held[0]
+        return held[1][held[2] >= _least_common(self.records)]
 
     def rows(self) -> pl.DataFrame:
         """Return rows in an order of their own; each content in proportion to its rows."""
@@ -349,10 +377,14 @@ class TableFacts:
         self._unit_counts: pl.DataFrame | None = None
         self._overfull: set[str] = set()
         self._spreads: dict[str, Spread] = {}
+        self._people: KeyCount | None = None
 
     def add(self, frame: pl.DataFrame, people: Keys | None) -> None:
         """Take in a batch; ``people`` are the keys of its people, where they have several rows."""
         self.records += frame.height
+        if people is not None:
+            self._people = self._people or KeyCount()
+            self._people.add(people)
         for name in self._schema.released:
             rows = discrete_rows(frame[name], self._schema[name])
             if name not in self._overfull and rows.any():
@@ -365,6 +397,9 @@ class TableFacts:
     def merge(self, other: TableFacts) -> None:
         """Take in the facts of other rows of the same table."""
         self.records += other.records
+        if other._people is not None:
+            self._people = self._people or KeyCount()
+            self._people.merge(other._people)
         for name in other._overfull - self._overfull:
             self._overfull.add(name)
             self._counted.pop(name, None)
@@ -387,6 +422,21 @@ class TableFacts:
             return 1.0
         ratio = np.sqrt(whole.squares / whole.size) / np.sqrt(some.squares / some.size)
         return float(f"{ratio:.3g}")
+
+    @property
+    def people(self) -> int:
+        """Return about how many people there are."""
+        return self.records if self._people is None else max(self._people.distinct, 1)
+
+    def levels(self, name: str | None, k: int) -> tuple[int, int]:
+        """Return the level that nine records of ten accept, and the highest that can be met."""
+        if name is None:
+            return k, k
+        units = self.units().sort(name)
+        levels = check_levels(units[name], units.height)
+        risen = np.cumsum(units["rows"].to_numpy())
+        usual = int(levels[np.searchsorted(risen, COMMON * risen[-1] - 1e-9)])
+        return usual, int(levels[levels <= self.records].max(initial=1))
 
     def units(self) -> pl.DataFrame:
         """Return how many rows there are of each class and level, in one order."""

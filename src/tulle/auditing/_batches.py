@@ -70,8 +70,8 @@ def audit_batches(
     """
     seed, rng = seeded(random_state)
     words = tuple(rng.integers(2**63, size=4).tolist())
-    some, records = sample_rows(original, SAMPLE, words)
-    shown, released = sample_rows(release, SAMPLE, words)
+    some, records, _ = sample_rows(original, SAMPLE, words)
+    shown, released, _ = sample_rows(release, SAMPLE, words)
     tables = align(some, shown, control, policy)
     view = BatchView.of(tables, some, policy, words[1])
     target = target_of(tables, target)

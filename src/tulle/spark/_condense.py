@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from tulle._commands._columns import plan_columns, with_roles
-from tulle._commands._decision import check_accepted
+from tulle._commands._decision import Job
 from tulle._commands._large import (
     LargeTable,
-    PartWriter,
+    PartsMade,
+    Strangers,
     Suspects,
-    WrittenParts,
     look_for_repeated,
     plan_table,
-    refuse_in_parts,
     refuse_repeated,
     refuse_single_file,
     seed_words,
     suspects_of,
-    write_in_parts,
 )
 from tulle._commands._options import resolve
-from tulle._commands._sources import signing_key, sources_read
-from tulle._commands.condense import Condensed, Condensing
+from tulle._commands.condense import Condensed, Condensing, refuse_contradictions
 from tulle._large.facts import (
     SAMPLE,
     CommonKeys,
@@ -41,11 +38,10 @@ from tulle._large.facts import (
     person_keys,
     row_keys,
 )
-from tulle._large.layout import Records
-from tulle._large.outcome import CellRelease, verified
-from tulle._large.plan import CELL, Cell, CellPlan, make_plan
+from tulle._large.machine import Sampled, pack, together, unpack
+from tulle._large.plan import BLOCK, Deal, PartedRelease, Tally, make_plan, verified
 from tulle._threads import stay_on_thread
-from tulle._types import FilePath, Ints
+from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
 from tulle.releases import Manifest
 from tulle.spark._jobs import (
@@ -63,12 +59,13 @@ from tulle.spark._session import (
     refuse_unencrypted,
     versions,
 )
-from tulle.table.schema import Column, Schema
+from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Seed = tuple[int, ...]
+Frames = Iterator[pl.DataFrame]
 
 
 def condense(
@@ -83,6 +80,8 @@ def condense(
     random_state: int | None = None,
     accept_risk: str | None = None,
     sign_key: FilePath | None = None,
+    report: FilePath | None = None,
+    control: FilePath | None = None,
     force: bool = False,
     **options: Any,
 ) -> Manifest:
@@ -115,6 +114,10 @@ def condense(
         manifest.
     sign_key : path, optional
         The key that signs the manifest.
+    report : path, optional
+        Where the report of the whole audit goes.
+    control : path, optional
+        A file of records that stayed out of the table; ``holdout="10%"`` keeps a share out.
     force : bool
         Whether to replace a release.
     **options
@@ -132,64 +135,102 @@ def condense(
     require_spark()
     given = {"k": k, "seed": random_state, **options}
     resolved = resolve("condense", Condensing(), policy, given)
-    refuse_in_parts(resolved, report=None, control=None, policy=policy)
+    job = Job.opened(
+        shared_folder(output), {"policy": policy, "control": control},
+        report=report, sign_key=sign_key, accept_risk=accept_risk, command="", in_parts=True,
+        force=force,
+    )  # fmt: skip
     return condense_table(
-        df, output, resolved,
-        levels=levels, target=target, columns=columns, policy=policy, accept_risk=accept_risk,
-        sign_key=sign_key, command="", source="a Spark table", force=force,
+        df, job, resolved,
+        levels=levels, target=target, columns=columns, control=control, source="a Spark table",
     )[1]  # fmt: skip
+
+
+def shared_folder(output: FilePath) -> str:
+    """Return the whole path of a release, for workers that have another folder."""
+    if "://" in str(output):
+        raise ParameterError("the release must be a folder in a file system that all workers share")
+    return os.path.abspath(output)
 
 
 def condense_table(
     df: DataFrame,
-    output: FilePath,
+    job: Job,
     options: Condensing,
     *,
     levels: str | None,
     target: str | None,
     columns: Sequence[Column] | None,
-    policy: FilePath | None,
-    accept_risk: str | None,
-    sign_key: FilePath | None,
-    command: str,
+    control: FilePath | None,
     source: str,
-    force: bool,
 ) -> tuple[Condensed, Manifest]:
     """Condense a Spark table, with options that are resolved."""
-    accepted = check_accepted(accept_risk)
-    unencrypted = refuse_unencrypted(df.sparkSession, accepted)
-    if columns is not None and policy is not None:
+    refuse_contradictions(options, job.report, control)
+    unencrypted = refuse_unencrypted(df.sparkSession, job.accepted)
+    if columns is not None and options.policy_file is not None:
         raise ParameterError("columns and policy both say what the columns are: give one of them")
-    if "://" in str(output):
-        raise ParameterError("the release must be a folder in a file system that all workers share")
-    refuse_single_file(output)
-    signer = signing_key(sign_key)
+    refuse_single_file(job.output)
     seed = seed_words(options)
-    sample, records = _sampled(df, seed)
+    sample = _sampled(df, seed)
     if columns is None:
-        known = plan_columns(sample, options, target=target, levels=levels)
+        known = plan_columns(sample.rows, options, target=target, levels=levels)
     else:
         known = with_roles(list(columns), target, levels)
-    table = plan_table(sample, records, known, options)
-    suspects = {} if columns is not None else suspects_of(known, policy, records)
+    table = plan_table(sample, known, options, seed)
+    suspects = (
+        {} if columns is not None else suspects_of(known, options.policy_file, sample.records)
+    )
+    rows = df.select(*(f"`{name}`" for name in table.sample.rows.columns))
+    strangers = None
+    if table.apart is not None:  # who is kept apart may not be seen in what is learnt
+        strangers = _strangers(rows, table)
+        table = replace(table, sample=_sampled(rows, seed, table))
+    entry = {"name": source, "records": sample.records}
+    made_by = {"engine": "spark", "encrypted on the cluster": not unencrypted}
+    made = PartsMade(job, table, entry, control or "", control, strangers, made_by)
 
-    def run(folder: Path, parts: WrittenParts) -> CellRelease:
+    def run(folder: Path) -> PartedRelease:
         with order_free(df.sparkSession):
-            return _condensed(df, table, suspects, seed, folder, parts)
+            return _condensed(rows, made, suspects, seed, folder)
 
-    return write_in_parts(
-        os.path.abspath(output), table, run,
-        entry={"name": source, "records": records}, context=dict(options.policy.context),
-        accepted=accepted,
-        command=command, sources=sources_read(policy, sign_key), signer=signer, force=force,
-        made_by={"engine": "spark", "encrypted on the cluster": not unencrypted},
-    )  # fmt: skip
+    with options.naming(rules=f"{options.policy_file}: [rules]", **table.names):
+        manifest = made.write(run)
+    return made.condensed, manifest
 
 
-def _sampled(df: DataFrame, seed: Seed) -> tuple[pl.DataFrame, int]:
-    """Return rows of the table, the same for any partitioning, and how many there are."""
+def _over_members(
+    rows: DataFrame, table: LargeTable | None, work: Callable[[Frames], Iterable[Block]]
+) -> DataFrame:
+    """Return the blocks that ``work`` yields for the rows of people who are not kept apart."""
+    apart = None if table is None else table.apart
+    if apart is None:
+        return over_rows(rows, work)
+    return over_rows(
+        rows, lambda frames: work(frame.filter(~apart.among(frame)) for frame in frames)
+    )
 
-    def look(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
+
+def _strangers(rows: DataFrame, table: LargeTable) -> Strangers:
+    """Return people who are kept apart."""
+    apart, empty = table.apart, Strangers.empty(table.sample.records)
+    assert apart is not None
+
+    def look(frames: Frames) -> Iterator[Block]:
+        found = deepcopy(empty)
+        for frame in frames:
+            found.add(frame, apart)
+        yield answer(found)
+
+    found = deepcopy(empty)
+    for part in answers(over_rows(rows, look)):
+        found.merge(part)
+    return found
+
+
+def _sampled(df: DataFrame, seed: Seed, table: LargeTable | None = None) -> Sampled:
+    """Return rows of the table, the same for any partitioning."""
+
+    def look(frames: Frames) -> Iterator[Block]:
         count, common = KeyCount(), CommonKeys()
         for frame in frames:
             keys = row_keys(frame, seed[0])
@@ -197,7 +238,7 @@ def _sampled(df: DataFrame, seed: Seed) -> tuple[pl.DataFrame, int]:
             common.add(keys)
         yield answer((versions(), count, common))
 
-    found = answers(over_rows(df, look))
+    found = answers(_over_members(df, table, look))
     refuse_other_versions([of_worker for of_worker, _, _ in found])
     count, common = KeyCount(), CommonKeys()
     for _, of_count, of_common in found:
@@ -208,47 +249,61 @@ def _sampled(df: DataFrame, seed: Seed) -> tuple[pl.DataFrame, int]:
     limit = count.limit(SAMPLE)
     candidates = common.candidates()
 
-    def draw(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
+    def draw(frames: Frames) -> Iterator[Block]:
         sample = RowSample(SAMPLE, seed[0], limit, candidates)
         for frame in frames:
             sample.add(frame)
         yield answer(sample.shrunk())
 
     sample = RowSample(SAMPLE, seed[0], limit, candidates)
-    for part in answers(over_rows(df, draw)):
+    for part in answers(_over_members(df, table, draw)):
         sample.merge(part)
-    return sample.rows(), count.records
+    return Sampled(sample.rows(), count.records, sample.common())
 
 
 def _condensed(
-    df: DataFrame,
-    table: LargeTable,
-    suspects: Suspects,
-    seed: Seed,
-    folder: Path,
-    parts: WrittenParts,
-) -> CellRelease:
-    """Condense the cells of a table on the workers, who write the parts into the folder."""
+    rows: DataFrame, made: PartsMade, suspects: Suspects, seed: Seed, folder: Path
+) -> PartedRelease:
+    """Condense the blocks of a table on the workers, who write the parts into the folder."""
     from pyspark import StorageLevel
 
-    rows = df.select(*(f"`{name}`" for name in table.sample.columns))
+    table, writer = made.table, made.writer
     facts, some, people = _facts(rows, table, suspects, seed)
-    plan = make_plan(table.schema, facts, some, people, table.decide, lambda _: CELL, seed)
-    placed = _placed(rows, plan).persist(StorageLevel.DISK_ONLY)
+    plan = make_plan(
+        table.schema, facts, some, people, table.sample.common, table.decide, lambda _: BLOCK, seed
+    )
+
+    def place(frames: Frames) -> Iterator[Block]:
+        deal, tally = Deal(plan.common), Tally()
+        for frame in frames:
+            for number, part in plan.placed(frame, deal, tally):
+                yield number, pack(part)
+        yield answer(tally)
+
+    def work(number: int, blocks: list[bytes]) -> Iterator[Block]:
+        if not folder.is_dir():
+            raise DataError("a worker does not see the folder of the release: it must be shared")
+        stay_on_thread()  # Spark gives every task its core
+        frame = unpack(blocks)
+        drawn, summary = plan.condense(frame, number)
+        attacked = (frame, drawn) if number in plan.attacked else None
+        yield answer((summary, writer.write(folder, number, drawn), attacked))
+
+    placed = _over_members(rows, table, place).persist(StorageLevel.DISK_ONLY)
     try:
-        leaves = plan.no_leaves()
-        for counted in answers(placed):
-            leaves.merge(counted)
-        cells = plan.cells(plan.joined(leaves))
-        summaries = []
-        for summary, part in answers(_written(placed, plan, cells, folder, parts.writer)):
-            parts.take(part)
+        tally = Tally()
+        for part in answers(placed):
+            tally.merge(part)
+        summaries, attacked = [], {}
+        for summary, part, frames in answers(over_groups(placed, int(plan.firsts[-1]), work)):
+            made.take(part)
             summaries.append(summary)
+            if frames is not None:
+                attacked[summary.number] = frames
     finally:
         with reported():
             placed.unpersist()
-    summaries.sort(key=lambda summary: summary.cell)
-    return verified(summaries, plan, leaves, facts.records)
+    return verified(plan, summaries, tally, facts.records, together(attacked))
 
 
 def _facts(
@@ -256,10 +311,11 @@ def _facts(
 ) -> tuple[TableFacts, pl.DataFrame, Keys | None]:
     """Return the facts of a table, and rows of it: those of whole people if there are people."""
     schema, label = table.schema, table.label
-    person = _person_of(schema)
-    empty = TableFacts(schema, label), HashSample.of_table(SAMPLE, table.records), suspects
+    person = next(iter(schema.named(Role.PERSON)), None)
+    sample = table.sample
+    empty = TableFacts(schema, label), HashSample.of_table(SAMPLE, sample.records), suspects
 
-    def look(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
+    def look(frames: Frames) -> Iterator[Block]:
         facts, whole, repeated = deepcopy(empty)
         for frame in frames:
             keys = None if person is None else person_keys(frame[person], seed[1])
@@ -270,83 +326,10 @@ def _facts(
         yield answer((facts, whole, repeated))
 
     facts, whole, repeated = deepcopy(empty)
-    for some_facts, some_people, some_values in answers(over_rows(rows, look)):
+    for some_facts, some_people, some_values in answers(_over_members(rows, table, look)):
         facts.merge(some_facts)
         whole.merge(some_people)
         for name, values in some_values.items():
             repeated[name].merge(values)
     refuse_repeated(repeated)
-    return (facts, table.sample, None) if person is None else (facts, *whole.rows())
-
-
-def _person_of(schema: Schema) -> str | None:
-    from tulle.table.schema import Role
-
-    return next(iter(schema.named(Role.PERSON)), None)
-
-
-def _placed(rows: DataFrame, plan: CellPlan) -> DataFrame:
-    """Return the records as blocks by leaf, with counts; whole people go to one leaf."""
-    dtype = plan.layout.dtype
-
-    def by_leaf(records: Records) -> Iterator[Block]:
-        counted = plan.no_leaves()
-        yield from _blocks(*plan.placed(records, counted))
-        yield answer(counted)
-
-    if plan.person is None:
-
-        def place(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
-            for frame in frames:
-                if frame.height:
-                    yield from by_leaf(plan.records(frame))
-
-        return over_rows(rows, place)
-    buckets = int(plan.classes.records.sum()) // CELL + 1
-
-    def encode(frames: Iterator[pl.DataFrame]) -> Iterator[Block]:
-        for frame in frames:
-            if frame.height:
-                records = plan.records(frame)
-                yield from _blocks(records, (records["person"] % np.uint64(buckets)).astype(int))
-
-    def gather(bucket: int, blocks: list[bytes]) -> Iterable[Block]:
-        return by_leaf(_joined(blocks, dtype))
-
-    return over_groups(over_rows(rows, encode), buckets, gather)
-
-
-def _written(
-    placed: DataFrame, plan: CellPlan, cells: list[Cell], folder: Path, writer: PartWriter
-) -> DataFrame:
-    """Return the summaries of the cells, each of which is condensed and written by a worker."""
-    from pyspark.sql import functions as F
-
-    owner = np.full(int(plan.first_leaves[-1]), -1)
-    for cell in cells:
-        owner[cell.leaves] = cell.number
-    dtype = plan.layout.dtype
-
-    def work(number: int, blocks: list[bytes]) -> Iterator[Block]:
-        if not folder.is_dir():
-            raise DataError("a worker does not see the folder of the release: it must be shared")
-        stay_on_thread()  # Spark gives every task its core
-        drawn, summary = plan.condense(_joined(blocks, dtype), cells[number])
-        yield answer((summary, writer.write(folder, number, drawn)))
-
-    numbers = F.array(*(F.lit(int(number)) for number in owner))  # numbers of cells, no values
-    records = placed.where(F.col("place") >= 0)
-    celled = records.withColumn("place", F.element_at(numbers, F.col("place") + 1))
-    return over_groups(celled, len(cells), work)
-
-
-def _blocks(records: Records, places: Ints) -> Iterator[Block]:
-    """Yield the records of each place as bytes."""
-    order = np.argsort(places, kind="stable")
-    found, starts = np.unique(places[order], return_index=True)
-    for place, part in zip(found.tolist(), np.split(records[order], starts[1:])):
-        yield place, part.tobytes()
-
-
-def _joined(blocks: list[bytes], dtype: np.dtype[Any]) -> Records:
-    return np.concatenate([np.frombuffer(block, dtype) for block in blocks])
+    return (facts, sample.rows, None) if person is None else (facts, *whole.rows())

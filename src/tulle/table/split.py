@@ -91,13 +91,7 @@ def split_rows(
     random_state: RandomState = None,
 ) -> Rows:
     """Return which rows go into which part."""
-    part = check_share("split", "share", share)
-    if not 0 < part < 1:
-        raise ParameterError(
-            f"must leave somebody in both parts: above 0 and below 1. Got {part:g}.",
-            parameter="share",
-            subject="The 'share' parameter of split",
-        )
+    part = check_part(share)
     for option, name in (("person", person), ("target", target)):
         if name is not None and name not in frame.columns:
             hint = nearest_name(name, frame.columns)
@@ -105,6 +99,18 @@ def split_rows(
     units = units_of(frame, person)
     strata = np.zeros(frame.height, np.int64) if target is None else _strata(frame[target])
     return draw_people(units, strata, part, as_generator(random_state))
+
+
+def check_part(share: float | str) -> float:
+    """Return a share that leaves somebody in both parts."""
+    part = check_share("split", "share", share)
+    if not 0 < part < 1:
+        raise ParameterError(
+            f"must leave somebody in both parts: above 0 and below 1. Got {part:g}.",
+            parameter="share",
+            subject="The 'share' parameter of split",
+        )
+    return part
 
 
 def units_of(frame: pl.DataFrame, person: str | None) -> Ints:

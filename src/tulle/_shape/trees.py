@@ -200,15 +200,16 @@ def _hold_enough(
     split: Ints, left: Ints, leaf: Ints, owners: Owners, least: int
 ) -> tuple[Ints, Ints]:
     """Undo splits that leave fewer people of the whole table than every leaf must hold."""
-    held = np.bincount(leaf, weights=owners.weights, minlength=len(split)).astype(float)
+    # lists: a step of this loop is a few numbers, and arrays of two are slow
+    held = np.bincount(leaf, weights=owners.weights, minlength=len(split)).astype(float).tolist()
+    places, inner = left.tolist(), (split >= 0).tolist()
     split = split.copy()
     for node in range(len(split) - 1, -1, -1):  # children have higher numbers than parents
-        if split[node] < 0:
-            continue
-        sides = left[node] + np.arange(2)
-        held[node] = held[sides].sum()
-        if (held[sides] < least - _SLACK).any():
-            split[node] = -1
+        if inner[node]:
+            first, second = held[places[node]], held[places[node] + 1]
+            held[node] = first + second
+            if min(first, second) < least - _SLACK:
+                split[node] = -1
     return split, _ends(split, left)[leaf]
 
 
@@ -231,11 +232,11 @@ def _take_back(
 
 def _ends(split: Ints, left: Ints) -> Ints:
     """Return the leaf in which whatever reached each node ends now that splits were undone."""
-    end = np.arange(len(split))
-    for node in range(len(split)):  # downward: whatever hangs below a leaf ends there
-        if left[node] and (split[node] < 0 or end[node] != node):
-            end[left[node]] = end[left[node] + 1] = end[node]
-    return end
+    end, places, inner = list(range(len(split))), left.tolist(), (split >= 0).tolist()
+    for node, place in enumerate(places):  # downward: whatever hangs below a leaf ends there
+        if place and (not inner[node] or end[node] != node):
+            end[place] = end[place + 1] = end[node]
+    return np.array(end)
 
 
 def _drawn_again(

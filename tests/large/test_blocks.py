@@ -20,13 +20,15 @@ from tulle._large.facts import (
     CommonKeys,
     HashSample,
     RowSample,
+    Sampled,
     TableFacts,
     mixed,
     person_keys,
     row_keys,
+    sample_rows,
 )
-from tulle._large.machine import Budget, Sampled, condense_batches, sample_rows
-from tulle._large.plan import BlockPlan, Deal, PartedRelease, Units
+from tulle._large.machine import Budget, Machine
+from tulle._large.plan import BlockPlan, Deal, PartedRelease, Units, condense_blocks
 from tulle._large.spill import Spill
 from tulle._threads import in_order
 from tulle.condense._classes import labels_of
@@ -86,7 +88,8 @@ def run(
 
     parts: dict[int, pl.DataFrame] = {}
     budget = Budget(0, threads, block=block, sample=sample)
-    drawn = sample_rows(batches, budget.sample, SEED)
+    engine = Machine(batches, budget)
+    drawn = sample_rows(engine.read, budget.sample, SEED)
     known = [column for column in columns if column.name in frame.columns]
     schema = Schema.of([c for c in known if c.name != target], drawn.rows.drop(target or []))
     # the grouping that is fastest on a few hundred records
@@ -99,11 +102,14 @@ def run(
         labels = labels_of(*enter_column(counts[target])).schema
         return Units(target, labels, [[0], [1]], counts["rows"].to_numpy().astype(int)), condenser
 
-    outcome = condense_batches(
-        batches, schema, decide, parts.__setitem__,
-        target=target, sample=drawn, budget=budget, seed=SEED,
-    )  # fmt: skip
+    outcome = condense_blocks(
+        engine, schema, decide, parts.__setitem__, target=target, sample=drawn, seed=SEED
+    )
     return outcome, pl.concat(parts[number] for number in sorted(parts)), parts
+
+
+def reader(batches: Any) -> Any:
+    return Machine(batches, Budget(0, 1)).read
 
 
 def test_the_release_is_like_the_table_and_holds_as_many_records() -> None:
@@ -258,14 +264,16 @@ def test_a_table_that_changes_while_it_is_read_is_refused() -> None:
     readings = iter([table, table, table.head(900)])
 
     with pytest.raises(DataError):
-        condense_batches(
-            lambda: iter(next(readings).iter_slices(100)),
+        condense_blocks(
+            Machine(
+                lambda: iter(next(readings).iter_slices(100)),
+                Budget(0, 1, block=250, sample=500),
+            ),
             Schema.of(None, table),
             lambda units: (Units.whole(units["rows"].sum()), Condenser(k=5)),
             lambda number, frame: None,
             target=None,
             sample=Sampled(next(readings), table.height, np.empty(0, np.uint64)),
-            budget=Budget(0, 1, block=250, sample=500),
             seed=SEED,
         )
 
@@ -423,7 +431,7 @@ def test_common_rows_are_in_a_sample_by_their_share_in_any_order() -> None:
     table = pl.DataFrame({"x": numbers})
 
     def drawn(table: pl.DataFrame, rows: int, seed: int) -> pl.DataFrame:
-        return sample_rows(lambda: table.iter_slices(rows), 500, (seed,)).rows
+        return sample_rows(reader(lambda: table.iter_slices(rows)), 500, (seed,)).rows
 
     for seed in range(5):
         found = drawn(table, 6_000, seed)
@@ -437,7 +445,7 @@ def test_common_rows_are_in_a_sample_by_their_share_in_any_order() -> None:
 def test_samples_of_parts_are_that_of_the_whole(size: int) -> None:
     rng = np.random.default_rng(1)
     table = pl.DataFrame({"x": np.where(rng.random(2_000) < 0.3, 5, rng.integers(0, 900, 2_000))})
-    found = sample_rows(lambda: table.iter_slices(300), size, (3,)).rows
+    found = sample_rows(reader(lambda: table.iter_slices(300)), size, (3,)).rows
     counts = [CommonKeys() for _ in range(2)]
     for part, count in zip((table[:700], table[700:]), counts):
         count.add(row_keys(part, 3))

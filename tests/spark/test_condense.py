@@ -127,7 +127,7 @@ def test_what_is_unsafe_is_refused_before_a_record_is_read(
 ) -> None:
     df = session.range(100).selectExpr("id % 7 as x", "id % 3 as y")
     with monkeypatch.context() as patch:
-        patch.setattr(on_spark, "_sampled", None)
+        patch.setattr(on_spark, "over_rows", None)
         patch.setattr("tulle.spark._session._ON_DISK", ("spark.tulle.is.never.set",))
         with pytest.raises(PrivacyError, match=r"spark\.tulle\.is\.never\.set"):
             spark.condense(df, tmp_path / "r.parquet")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tulle._commands._columns import (
     class_column,
     column_of,
     left_out_rows,
     plan_columns,
+    with_roles,
     without_opaque,
 )
 from tulle._commands._decision import Job, Refused, decided, with_verdict
@@ -36,14 +37,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tulle._commands.condense import Condensed, Condensing
-    from tulle._large.facts import Apart, HashSample
-    from tulle._large.machine import Sampled
-    from tulle._large.plan import PartedRelease, Units
+    from tulle._large.facts import Apart, Sampled
+    from tulle._large.plan import Engine, PartedRelease, Units
     from tulle._types import FilePath
     from tulle.condense.condenser import Condenser
     from tulle.releases import Manifest
-
-Suspects = dict[str, "HashSample"]  # by column
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 _EACH = 120  # bytes that a number of a table takes while it is condensed in memory
@@ -102,8 +100,8 @@ class Looked(NamedTuple):
 
 def look_at(source: FilePath, seed: int | None = None) -> Looked:
     """Read a table, or draw rows of one that is larger than memory."""
-    from tulle._large.facts import SAMPLE
-    from tulle._large.machine import sample_rows
+    from tulle._large.facts import SAMPLE, sample_rows
+    from tulle._large.machine import Budget, Machine
     from tulle._random import as_generator
     from tulle.io.read import open_table, read_table
 
@@ -112,7 +110,7 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
         return Looked(table, table.height, [])
     words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
     opened = open_table(source)
-    sample, records, _ = sample_rows(opened.batches, SAMPLE, words)
+    sample, records, _ = sample_rows(Machine(opened.batches, Budget(0, 1)).read, SAMPLE, words)
     note = (
         f"the table has {records:,} records, more than memory holds: what is said here rests on "
         f"{sample.height:,} of them, drawn at random"
@@ -122,13 +120,16 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
 
 def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[str]:
     """Say which columns look unique in a sample of a table but repeat in the whole."""
+    from tulle._large.machine import Budget, Machine
     from tulle.io.read import open_table
 
-    suspects = suspects_of(columns, None, records)
-    for frame in open_table(source).batches(list(suspects)) if suspects else ():
-        look_for_repeated(suspects, frame, 0)
+    opened = open_table(source)
+
+    def engine(names: list[str] | None = None, apart: Apart | None = None) -> Machine:
+        return Machine(lambda: opened.batches(names), Budget(0, 1))
+
     try:
-        refuse_repeated(suspects)
+        refuse_repeated(engine, columns, records, 0)
     except DataError as error:
         return [str(error)]
     return []
@@ -181,49 +182,25 @@ def condense_large(
     target: str | None,
     control: FilePath | None,
 ) -> Condensed:
-    """Condense a table in blocks and write the release as a folder of parts."""
-    from tulle._large.machine import Budget, condense_batches, sample_rows
+    """Condense a table in blocks on this machine, and write the release as a folder of parts."""
+    from tulle._large.machine import Budget, Machine
     from tulle._threads import cores
     from tulle.io.read import open_table
 
-    refuse_single_file(job.output)
     opened = open_table(source)
     limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))
-    seed = seed_words(options)
-    sample = sample_rows(opened.batches, budget.sample, seed)
-    if not sample.records:
-        raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
-    entry = source_entry(source, sample.records)
-    columns = plan_columns(sample.rows, options, target=target, levels=levels)
-    suspects = suspects_of(columns, options.policy_file, sample.records)
-    for frame in opened.batches(list(suspects)) if suspects else ():
-        look_for_repeated(suspects, frame, seed[2])
-    refuse_repeated(suspects)
-    table = plan_table(sample, columns, options, seed)
-    names, strangers = table.sample.rows.columns, None
-    if table.apart is not None:
-        strangers = Strangers.empty(sample.records)
-        for frame in opened.batches(names):
-            strangers.add(frame, table.apart)
 
-    def members() -> Iterator[pl.DataFrame]:
-        for frame in opened.batches(names):
-            yield frame if table.apart is None else frame.filter(~table.apart.among(frame))
+    def engine(names: list[str] | None = None, apart: Apart | None = None) -> Machine:
+        def batches() -> Iterator[pl.DataFrame]:
+            for frame in opened.batches(names):
+                yield frame if apart is None else frame.filter(~apart.among(frame))
 
-    if strangers is not None:  # who is kept apart may not be seen in what is learnt
-        table = replace(table, sample=sample_rows(members, budget.sample, seed))
+        return Machine(batches, budget)
 
-    def run(put: Put) -> PartedRelease:
-        return condense_batches(
-            members, table.schema, table.decide, put,
-            target=table.label, sample=table.sample, budget=budget, seed=seed,
-        )  # fmt: skip
-
-    with options.naming(rules=f"{options.policy_file}: [rules]", **table.names):
-        made = PartsMade(job, table, entry, source, control, strangers)
-        made.write(lambda folder: run(partial(made.put, folder)))
-        return made.condensed
+    made = PartsMade(job, options, source, control)
+    made.write(engine, partial(source_entry, source), levels=levels, target=target)
+    return made.condensed
 
 
 def refuse_single_file(output: FilePath) -> None:
@@ -317,23 +294,18 @@ def plan_table(
 class Strangers:
     """Rows of people who are kept apart, and how many there are."""
 
-    def __init__(self, sample: HashSample) -> None:
-        self.records = 0
-        self.sample = sample
-
-    @classmethod
-    def empty(cls, records: int) -> Strangers:
-        """Return nobody yet of a table of so many records."""
+    def __init__(self, apart: Apart, records: int) -> None:
         from tulle._large.facts import HashSample
 
-        return cls(HashSample.of_table(_STRANGERS, records))
+        self.records = 0
+        self.sample = HashSample.of_table(_STRANGERS, records)
+        self._apart = apart
 
-    def add(self, frame: pl.DataFrame, apart: Apart) -> None:
+    def add(self, frame: pl.DataFrame) -> None:
         """Take in those of a batch who are kept apart."""
         from tulle._large.facts import person_keys, row_keys
 
-        some = frame.filter(apart.among(frame))
-        person = apart.person
+        some, person = frame.filter(self._apart.among(frame)), self._apart.person
         keys = row_keys(some, 0) if person is None else person_keys(some[person], 0)
         self.records += some.height
         self.sample.add(some, keys)
@@ -342,10 +314,6 @@ class Strangers:
         """Take in those who were found elsewhere."""
         self.records += other.records
         self.sample.merge(other.sample)
-
-
-Put = Callable[[int, "pl.DataFrame"], None]
-Run = Callable[[Path], "PartedRelease"]
 
 
 class WrittenPart(NamedTuple):
@@ -366,47 +334,82 @@ class PartWriter(NamedTuple):
         from tulle.io.write import put_table
         from tulle.releases import write_part
 
+        if not folder.is_dir():
+            raise DataError("a worker does not see the folder of the release: it must be shared")
         frame = frame.select(name for name in self.columns if name in frame.columns)
         name = f"part-{number:05d}{_suffix(self.output)}"
         entry = write_part(folder, name, frame.height, lambda file: put_table(frame, file, name))
         return WrittenPart(name, entry)
 
 
+class Engines(Protocol):
+    """Gives an engine that sees some columns only, of people who are not kept apart."""
+
+    def __call__(self, names: list[str] | None = None, apart: Apart | None = None) -> Engine: ...
+
+
 @dataclass
 class PartsMade:
-    """A release of many parts while it is written, and what is to be said of it."""
+    """A release of many parts while it is made, and what is to be said of it."""
 
     job: Job
-    table: LargeTable
-    entry: dict[str, Any]  # of the source
+    options: Condensing
     source: FilePath
     control: FilePath | None
-    strangers: Strangers | None
     made_by: Mapping[str, Any] = field(default_factory=dict)  # for the manifest's parameters
-    parts: dict[str, Any] = field(default_factory=dict)
+    table: LargeTable = field(init=False)
+    entry: dict[str, Any] = field(init=False)  # of the source
+    strangers: Strangers | None = None
     condensed: Condensed = field(init=False)
 
-    @property
-    def writer(self) -> PartWriter:
-        return PartWriter(str(self.job.output), self.table.sample.rows.columns)
-
-    def put(self, folder: Path, number: int, frame: pl.DataFrame) -> None:
-        """Write the part of a block."""
-        self.take(self.writer.write(folder, number, frame))
-
-    def take(self, part: WrittenPart) -> None:
-        """Take note of a part that was written."""
-        self.parts[part.name] = part.entry
-
-    def write(self, run: Run) -> Manifest:
-        """Write all parts, with what ``run`` puts into their folder, or nothing."""
+    def write(
+        self,
+        engine: Engines,
+        entry: Callable[[int], dict[str, Any]],
+        *,
+        levels: str | None,
+        target: str | None,
+        columns: Sequence[Column] | None = None,
+    ) -> Manifest:
+        """Look at a table, condense it and write all parts, or nothing."""
+        from tulle._large.facts import sample_rows
+        from tulle._large.plan import condense_blocks
         from tulle.releases import write_parts
 
-        job = self.job
-        manifest = write_parts(
-            job.output, lambda folder: (self._judged(run(folder)), self.parts),
-            sources=job.sources, sign_key=job.signer, force=job.force,
-        )  # fmt: skip
+        job, options = self.job, self.options
+        refuse_single_file(job.output)
+        seed = seed_words(options)
+        sample = sample_rows(engine().read, engine().sample, seed)
+        if not sample.records:
+            named = display_name(self.source)
+            raise DataError(f"{named} has no records: there is nothing to condense")
+        self.entry = entry(sample.records)
+        if columns is None:
+            known = plan_columns(sample.rows, options, target=target, levels=levels)
+            if options.policy_file is None:
+                refuse_repeated(engine, known, sample.records, seed[2])
+        else:
+            known = with_roles(list(columns), target, levels)
+        self.table = table = plan_table(sample, known, options, seed)
+        names = table.sample.rows.columns
+        if table.apart is not None:  # who is kept apart may not be seen in what is learnt
+            self.strangers = engine(names).read(Strangers(table.apart, sample.records))
+            sample = sample_rows(engine(names, table.apart).read, engine().sample, seed)
+            self.table = table = replace(table, sample=sample)
+        writer = PartWriter(str(job.output), names)
+
+        def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
+            made = condense_blocks(
+                engine(names, table.apart), table.schema, table.decide,
+                partial(writer.write, folder),
+                target=table.label, sample=table.sample, seed=seed,
+            )  # fmt: skip
+            return self._judged(made), {part.name: part.entry for part in made.parts}
+
+        with options.naming(rules=f"{options.policy_file}: [rules]", **table.names):
+            manifest = write_parts(
+                job.output, put, sources=job.sources, sign_key=job.signer, force=job.force
+            )
         job.save_report(self.condensed.audit)
         return manifest
 
@@ -446,9 +449,9 @@ class PartsMade:
         complete = replace(
             manifest,
             method=f"{manifest.method} in blocks",
-            parameters=manifest.parameters | self.made_by,
-            verified=manifest.verified | {"every record in exactly one block": True},
-            counts=manifest.counts | counts,
+            parameters={**manifest.parameters, **self.made_by},
+            verified={**manifest.verified, "every record in exactly one block": True},
+            counts={**manifest.counts, **counts},
             output={"records": made.released, "columns": names},
         )
         return with_verdict(complete, found, job.accepted)
@@ -486,31 +489,38 @@ def _suffix(output: FilePath) -> str:
     return "".join(suffixes[-2:]) if is_compressed(output) else suffixes[-1]
 
 
-def suspects_of(columns: list[Column], policy: FilePath | None, records: int) -> Suspects:
-    """Return an empty sample for each column that looks unique in a sample of the table.
+class Repeats:
+    """Some values of columns that look unique in a sample of a table.
 
-    It may name people with several rows, who would then be counted once for each row.
+    They may name people with several rows, who would then be counted once for each row.
     """
-    from tulle._large.facts import HashSample
 
-    if policy is not None or any(c.role is Role.PERSON for c in columns):
-        return {}
-    names = [c.name for c in columns if c.role is Role.IDENTIFIER]
-    return {name: HashSample.of_table(_VALUES, records) for name in names}
+    def __init__(self, names: list[str], records: int, seed: int) -> None:
+        from tulle._large.facts import HashSample
+
+        self.samples = {name: HashSample.of_table(_VALUES, records) for name in names}
+        self._seed = seed
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in the values of a batch."""
+        from tulle._large.facts import person_keys
+
+        for name, sample in self.samples.items():
+            present = frame.select(name).drop_nulls()
+            sample.add(present, person_keys(present[name], self._seed))
+
+    def merge(self, other: Repeats) -> None:
+        """Take in the values of other rows."""
+        for name, sample in self.samples.items():
+            sample.merge(other.samples[name])
 
 
-def look_for_repeated(suspects: Suspects, frame: pl.DataFrame, seed: int) -> None:
-    """Take in the values of a batch."""
-    from tulle._large.facts import person_keys
-
-    for name, sample in suspects.items():
-        present = frame.select(name).drop_nulls()
-        sample.add(present, person_keys(present[name], seed))
-
-
-def refuse_repeated(suspects: Suspects) -> None:
-    """Raise if the values of a column that looked unique repeat in the table."""
-    for name, sample in suspects.items():
+def refuse_repeated(engine: Engines, columns: list[Column], records: int, seed: int) -> None:
+    """Raise if the values of a column that looks unique in a sample repeat in the table."""
+    names = [column.name for column in columns if column.role is Role.IDENTIFIER]
+    if not names or column_of(columns, Role.PERSON) is not None:
+        return
+    for name, sample in engine(names).read(Repeats(names, records, seed)).samples.items():
         values = sample.rows()[0][name]
         if len(values) > _REPEATED * values.n_unique():
             raise DataError(

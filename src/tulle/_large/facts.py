@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -82,6 +82,22 @@ class Apart(NamedTuple):
         return np.asarray(named & (keys < np.uint64(self.share * 2.0**64)))
 
 
+class Reading(Protocol):
+    """What is learnt from the rows of a table: batch by batch, here or elsewhere."""
+
+    def add(self, frame: pl.DataFrame) -> object: ...
+    def merge(self, other: Any) -> None: ...
+
+
+Learnt = TypeVar("Learnt", bound=Reading)
+
+
+class Read(Protocol):
+    """Shows all rows of a table to a reading, and returns it."""
+
+    def __call__(self, reading: Learnt) -> Learnt: ...
+
+
 @dataclass
 class KeyCount:
     """About how many different contents a table has, from the smallest keys of its rows."""
@@ -146,6 +162,44 @@ class CommonKeys:
         if len(known) > _CANDIDATES:
             counts -= np.partition(counts, -_CANDIDATES - 1)[-_CANDIDATES - 1]
         self._keys, self._counts = known[counts > 0], counts[counts > 0]
+
+
+@dataclass
+class FirstLook:
+    """How many rows a table has, and which contents may be common."""
+
+    seed: int
+    count: KeyCount = field(default_factory=KeyCount)
+    common: CommonKeys = field(default_factory=CommonKeys)
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in the rows of a batch."""
+        keys = row_keys(frame, self.seed)
+        self.count.add(keys)
+        self.common.add(keys)
+
+    def merge(self, other: FirstLook) -> None:
+        """Take in what was counted elsewhere."""
+        self.count.merge(other.count)
+        self.common.merge(other.common)
+
+
+class Sampled(NamedTuple):
+    """Rows of a table, chosen by a keyed hash of what they hold."""
+
+    rows: pl.DataFrame
+    records: int  # of the whole table
+    common: Keys  # of contents that very many rows have
+
+
+def sample_rows(read: Read, size: int, seed: tuple[int, ...]) -> Sampled:
+    """Draw rows of a table, the same for any batches and any order."""
+    look = read(FirstLook(seed[0]))
+    if not look.count.records:
+        return Sampled(pl.DataFrame(), 0, np.empty(0, dtype=np.uint64))
+    limit, candidates = look.count.limit(size), look.common.candidates()
+    sample = read(RowSample(size, seed[0], limit, candidates))
+    return Sampled(sample.rows(), look.count.records, sample.common())
 
 
 def _least_common(records: int) -> float:
@@ -217,6 +271,10 @@ class RowSample:
             self._common._shrink()
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what travels to another machine."""
+        return vars(self.shrunk())
+
     def common(self) -> Keys:
         """Return the keys of contents that very many rows have."""
         held = (self._common or self).shrunk()._held[0]
@@ -269,6 +327,8 @@ class RowSample:
             self._shrink()
 
     def _shrink(self) -> None:
+        if not self._held:
+            return
         frames, all_keys, all_counts = zip(*self._held)
         keys, first, place = np.unique(
             np.concatenate(all_keys), return_index=True, return_inverse=True
@@ -505,6 +565,34 @@ class TableFacts:
             )
         self._overfull.add(name)
         del self._counted[name]
+
+
+class KnownTable:
+    """The facts of a table, and where people have several rows, a sample of whole people."""
+
+    def __init__(
+        self, schema: Schema, target: str | None, size: int, records: int, seed: int
+    ) -> None:
+        self.facts = TableFacts(schema, target)
+        self._person = next(iter(schema.named(Role.PERSON)), None)
+        self._people = HashSample.of_table(size, records)
+        self._seed = seed
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in a batch."""
+        keys = None if self._person is None else person_keys(frame[self._person], self._seed)
+        self.facts.add(frame, keys)
+        if keys is not None:
+            self._people.add(frame, keys)
+
+    def merge(self, other: KnownTable) -> None:
+        """Take in other rows of the same table."""
+        self.facts.merge(other.facts)
+        self._people.merge(other._people)
+
+    def people(self) -> tuple[pl.DataFrame, Keys] | None:
+        """Return all rows of some people and their keys; None if a row is a person."""
+        return None if self._person is None else self._people.rows()
 
 
 def _counts(values: pl.Series, people: Keys | None) -> pl.DataFrame:

@@ -7,39 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from tulle import _progress as progress
-from tulle._large.facts import (
-    SAMPLE,
-    CommonKeys,
-    HashSample,
-    Keys,
-    RowSample,
-    TableFacts,
-    person_keys,
-)
-from tulle._large.plan import (
-    BLOCK,
-    Attacked,
-    BlockPlan,
-    BlockSummary,
-    Deal,
-    Decide,
-    PartedRelease,
-    Tally,
-    make_plan,
-    verified,
-)
+from tulle._large.facts import SAMPLE, Learnt
+from tulle._large.plan import BLOCK, BlockPlan, Deal, Finished, Tally, Write
 from tulle._large.spill import Spill
 from tulle._threads import in_order
-from tulle.table.schema import Role, Schema
 
 Batches = Callable[[], Iterator[pl.DataFrame]]
-Put = Callable[[int, pl.DataFrame], None]
 
 _OVERHEAD = 300 << 20  # bytes that the libraries take before any record is read
 _KEPT = 200 << 20  # that kernels, the sample and what allocators keep take besides, later on
@@ -94,99 +72,63 @@ def _bytes_in_block(dimensions: int) -> int:
     return 300 + 115 * dimensions
 
 
-class Sampled(NamedTuple):
-    """Rows of a table, chosen by a keyed hash of what they hold."""
+@dataclass(frozen=True)
+class Machine:
+    """One machine: a table that is read in batches, within a budget of memory."""
 
-    rows: pl.DataFrame
-    records: int  # of the whole table
-    common: Keys  # of contents that very many rows have
+    batches: Batches  # reads the table from the beginning
+    budget: Budget
 
+    @property
+    def sample(self) -> int:
+        return self.budget.sample
 
-def sample_rows(batches: Batches, size: int, seed: tuple[int, ...]) -> Sampled:
-    """Draw rows of a table, which is read once more if some are common: each of them counts."""
-    sample, common = RowSample(size, seed[0]), CommonKeys()
-    for frame in batches():
-        common.add(sample.add(frame))
-    candidates = common.candidates()
-    if len(candidates) and not sample.whole:
-        sample = RowSample(size, seed[0], candidates=candidates)
-        for frame in batches():
-            sample.add(frame)
-    return Sampled(sample.rows(), sample.records, sample.common())
+    def block_of(self, dimensions: int) -> int:
+        """Return about how many records a block has, from how many coordinates a record has."""
+        return self.budget.block_of(dimensions)
 
+    def read(self, reading: Learnt) -> Learnt:
+        """Show all rows to a reading."""
+        for frame in self.batches():
+            reading.add(frame)
+        return reading
 
-def condense_batches(
-    batches: Batches,
-    schema: Schema,
-    decide: Decide,
-    put: Put,
-    *,
-    target: str | None,
-    sample: Sampled,
-    budget: Budget,
-    seed: tuple[int, ...],
-) -> PartedRelease:
-    """Condense a table that is read several times, and hand over the release block by block.
+    def condense(self, plan: BlockPlan, write: Write) -> tuple[Tally, list[Finished]]:
+        """Sort the records into blocks, and condense every block that holds one."""
+        budget = self.budget
+        with Spill(np.dtype(np.uint8), int(plan.firsts[-1]), budget.buffer) as spill:
+            placed = self._place(plan, spill)
 
-    Parameters
-    ----------
-    batches : callable
-        Reads the table from the beginning.
-    schema : Schema
-        The columns with their roles, without the target.
-    decide : callable
-        Returns what is condensed apart, and how to group and draw (an unfitted condenser), from
-        how many rows there are of each class and level.
-    put : callable
-        Takes the number of a block and its pseudo-records; called by several threads.
-    target : str, optional
-        The column of classes.
-    sample : Sampled
-        Rows of the table.
-    seed : tuple of int
-        The secret that everything random follows from.
-    """
-    facts, some, people = _facts(batches, schema, target, sample, budget, seed)
-    plan = make_plan(schema, facts, some, people, sample.common, decide, budget.block_of, seed)
-    with Spill(np.dtype(np.uint8), int(plan.firsts[-1]), budget.buffer) as spill:
-        placed = _place(plan, batches, spill)
-        summaries, attacked = _condense(plan, spill, budget, put)
-    return verified(plan, summaries, placed, facts.records, attacked)
+            def work(number: int) -> Finished:
+                frame = unpack(_parts(spill.read(np.array([number])).tobytes()))
+                done = plan.finish(frame, number, write)
+                del frame
+                _give_back()
+                return done
 
+            numbers = [number for number in range(int(plan.firsts[-1])) if spill.holds(number)]
+            largest = int((plan.units.records / plan.blocks).max())
+            threads = budget.workers(largest, len(plan.encoder.scales_))
+            finished = []
+            with progress.bar("condensing blocks", len(numbers)) as advance:
+                for done in in_order(work, numbers, threads):
+                    finished.append(done)
+                    advance(1)
+        return placed, finished
 
-def _facts(
-    batches: Batches,
-    schema: Schema,
-    target: str | None,
-    sample: Sampled,
-    budget: Budget,
-    seed: tuple[int, ...],
-) -> tuple[TableFacts, pl.DataFrame, Keys | None]:
-    """Return the facts; where people have several rows, also a sample of whole people."""
-    person = next(iter(schema.named(Role.PERSON)), None)
-    facts, whole = TableFacts(schema, target), HashSample.of_table(budget.sample, sample.records)
-    for frame in batches():
-        keys = None if person is None else person_keys(frame[person], seed[1])
-        facts.add(frame, keys)
-        if keys is not None:
-            whole.add(frame, keys)
-    return (facts, sample.rows, None) if person is None else (facts, *whole.rows())
-
-
-def _place(plan: BlockPlan, batches: Batches, spill: Spill) -> Tally:
-    """Sort the records of the table into blocks."""
-    deal, tally = Deal(plan.common), Tally()
-    with progress.bar("placing records", None) as advance:
-        for frame in batches():
-            for number, part in plan.placed(frame, deal, tally):
-                packed = pack(part)
-                spill.put(
-                    number, np.frombuffer(len(packed).to_bytes(8, "little") + packed, np.uint8)
-                )
-            advance(frame.height)
-    spill.flush()  # blocks need the memory
-    _give_back()
-    return tally
+    def _place(self, plan: BlockPlan, spill: Spill) -> Tally:
+        """Sort the records of the table into blocks."""
+        deal, tally = Deal(plan.common), Tally()
+        with progress.bar("placing records", None) as advance:
+            for frame in self.batches():
+                for number, part in plan.placed(frame, deal, tally):
+                    packed = pack(part)
+                    packed = len(packed).to_bytes(8, "little") + packed
+                    spill.put(number, np.frombuffer(packed, np.uint8))
+                advance(frame.height)
+        spill.flush()  # blocks need the memory
+        _give_back()
+        return tally
 
 
 def pack(frame: pl.DataFrame) -> bytes:
@@ -213,36 +155,3 @@ def _give_back() -> None:
     """Return to the system what is free: many small arrays leave holes that glibc holds on to."""
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _condense(
-    plan: BlockPlan, spill: Spill, budget: Budget, put: Put
-) -> tuple[list[BlockSummary], Attacked]:
-    """Condense every block that holds a record and hand it over; keep what is attacked."""
-    attacked: dict[int, Attacked] = {}
-
-    def work(number: int) -> BlockSummary:
-        frame = unpack(_parts(spill.read(np.array([number])).tobytes()))
-        drawn, summary = plan.condense(frame, number)
-        put(number, drawn)
-        if number in plan.attacked:
-            attacked[number] = Attacked(frame, drawn)
-        del frame, drawn
-        _give_back()
-        return summary
-
-    numbers = [number for number in range(int(plan.firsts[-1])) if spill.holds(number)]
-    largest = int((plan.units.records / plan.blocks).max())
-    threads = budget.workers(largest, len(plan.encoder.scales_))
-    found = []
-    with progress.bar("condensing blocks", len(numbers)) as advance:
-        for summary in in_order(work, numbers, threads):
-            found.append(summary)
-            advance(1)
-    return found, together(attacked)
-
-
-def together(attacked: dict[int, Attacked]) -> Attacked:
-    """Return what is attacked of all blocks as one."""
-    members, released = zip(*(attacked[number] for number in sorted(attacked)))
-    return Attacked(pl.concat(members), pl.concat(released))

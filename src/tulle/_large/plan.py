@@ -7,18 +7,26 @@ which block a record belongs to and condenses one; an engine only moves bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from tulle._large.facts import Keys, TableFacts, person_keys, row_keys
+from tulle._large.facts import (
+    Keys,
+    KnownTable,
+    Read,
+    Sampled,
+    TableFacts,
+    person_keys,
+    row_keys,
+)
 from tulle._shape.quantiles import draw_threshold
 from tulle._types import Ints
 from tulle.condense._classes import Labels, LabelSchema, labels_of, refuse_quantity
@@ -177,6 +185,17 @@ class BlockSummary(NamedTuple):
     notes: list[str]
 
 
+Write = Callable[[int, pl.DataFrame], Any]  # puts down the records of a block
+
+
+class Finished(NamedTuple):
+    """A block that was condensed and written."""
+
+    summary: BlockSummary
+    part: Any  # what writing it returned
+    attacked: Attacked | None
+
+
 @dataclass(frozen=True)
 class BlockPlan:
     """How every record of a table is placed and condensed; it holds no row."""
@@ -261,6 +280,12 @@ class BlockPlan:
             broken,
             synthesis.notes,
         )
+
+    def finish(self, frame: pl.DataFrame, number: int, write: Write) -> Finished:
+        """Condense a block and write it; keep it if it is attacked."""
+        drawn, summary = self.condense(frame, number)
+        attacked = Attacked(frame, drawn) if number in self.attacked else None
+        return Finished(summary, write(number, drawn), attacked)
 
     def _classes(self, frame: pl.DataFrame, unit: int) -> ClassRows | None:
         if self.units.labels is None:
@@ -355,6 +380,7 @@ class PartedRelease(GroupAttributes):
     records: int  # of the table
     groups_: GroupFacts
     attacked: Attacked
+    parts: list[Any]  # what writing the blocks returned
 
     @property
     def released(self) -> int:
@@ -422,14 +448,62 @@ class PartedRelease(GroupAttributes):
         return [broken.get(one.rule, 0) for one in self.rules_]
 
 
-def verified(
-    plan: BlockPlan, blocks: Sequence[BlockSummary], placed: Tally, records: int, attacked: Attacked
+class Engine(Protocol):
+    """Reads a table and condenses its blocks, somewhere."""
+
+    sample: int  # records of a sample
+
+    @property
+    def read(self) -> Read: ...
+    def block_of(self, dimensions: int) -> int: ...
+    def condense(self, plan: BlockPlan, write: Write) -> tuple[Tally, list[Finished]]: ...
+
+
+def condense_blocks(
+    engine: Engine,
+    schema: Schema,
+    decide: Decide,
+    write: Write,
+    *,
+    target: str | None,
+    sample: Sampled,
+    seed: tuple[int, ...],
+) -> PartedRelease:
+    """Condense a table that is read several times, and write the release block by block.
+
+    Parameters
+    ----------
+    engine : Engine
+        Reads the table from the beginning, and does the work.
+    schema : Schema
+        The columns with their roles, without the target.
+    decide : callable
+        Returns what is condensed apart, and how to group and draw (an unfitted condenser), from
+        how many rows there are of each class and level.
+    write : callable
+        Takes the number of a block and its pseudo-records; called by several threads or machines.
+    target : str, optional
+        The column of classes.
+    sample : Sampled
+        Rows of the table.
+    seed : tuple of int
+        The secret that everything random follows from.
+    """
+    known = engine.read(KnownTable(schema, target, engine.sample, sample.records, seed[1]))
+    rows, people = known.people() or (sample.rows, None)
+    plan = make_plan(
+        schema, known.facts, rows, people, sample.common, decide, engine.block_of, seed
+    )
+    placed, finished = engine.condense(plan, write)
+    return _verified(plan, finished, placed, known.facts.records)
+
+
+def _verified(
+    plan: BlockPlan, finished: list[Finished], placed: Tally, records: int
 ) -> PartedRelease:
     """Raise unless all blocks together keep what was promised and hold every record once."""
-    blocks = sorted(blocks, key=lambda block: block.number)
-    numbers = [block.number for block in blocks]
-    if len(set(numbers)) < len(numbers):
-        raise PrivacyError("a block came twice: nothing is released")
+    finished.sort(key=lambda one: one.summary.number)
+    blocks = [one.summary for one in finished]
     held = Tally()
     for block in blocks:
         held.merge(block.tally)
@@ -441,5 +515,7 @@ def verified(
     facts = GroupFacts.joined([block.groups for block in blocks])
     if not facts.valid:
         raise PrivacyError("a group is smaller than the level of a record: nothing is released")
-    withheld = facts.suppressed + records - held.records
-    return PartedRelease(plan, blocks, records, replace(facts, suppressed=withheld), attacked)
+    facts = replace(facts, suppressed=facts.suppressed + records - held.records)
+    members, released = zip(*(one.attacked for one in finished if one.attacked is not None))
+    attacked = Attacked(pl.concat(members), pl.concat(released))
+    return PartedRelease(plan, blocks, records, facts, attacked, [one.part for one in finished])

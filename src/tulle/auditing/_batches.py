@@ -20,8 +20,8 @@ from tulle._attacks.copies import EXACT_STORY
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._attacks.scans import ALIKE, CopyScan, Spacing, inference, linkage, near_copies
-from tulle._large.facts import HashSample, KeyCount, Keys, person_keys, row_keys
-from tulle._large.machine import sample_rows
+from tulle._large.facts import HashSample, KeyCount, Keys, Read, person_keys, row_keys, sample_rows
+from tulle._large.machine import Batches, Budget, Machine
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState
@@ -32,7 +32,6 @@ from tulle.errors import DataError
 from tulle.table._states import Writing, writing_of
 from tulle.table.schema import Column, Kind, Role
 
-Batches = Callable[[], Iterator[pl.DataFrame]]  # reads a table from its beginning
 _ATTEMPTS = 200
 _HELD = 50_000  # records of each table that are held at once
 
@@ -67,8 +66,8 @@ def audit_batches(
     """
     seed, rng = seeded(random_state)
     words = tuple(rng.integers(2**63, size=4).tolist())
-    some, records, _ = sample_rows(original, _HELD, words)
-    shown, released, _ = sample_rows(release, _HELD, words)
+    some, records, _ = sample_rows(_read(original), _HELD, words)
+    shown, released, _ = sample_rows(_read(release), _HELD, words)
     person = person_of(policy, some)
     if person is not None:
         some = _whole_people(original, person, records, words[1])
@@ -203,6 +202,10 @@ class BatchView:
         places = pl.Series(np.arange(1, len(domain), dtype=np.int32))
         coded = words.replace_strict(domain.slice(1), places, default=None, return_dtype=pl.Int32)
         return coded.fill_null(0).to_numpy()
+
+
+def _read(batches: Batches) -> Read:
+    return Machine(batches, Budget(0, 1)).read
 
 
 def person_of(policy: Any, sample: pl.DataFrame) -> str | None:

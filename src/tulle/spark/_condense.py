@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tulle._commands._columns import plan_columns, with_roles
 from tulle._commands._decision import Job
-from tulle._commands._large import (
-    LargeTable,
-    PartsMade,
-    Strangers,
-    Suspects,
-    look_for_repeated,
-    plan_table,
-    refuse_repeated,
-    refuse_single_file,
-    seed_words,
-    suspects_of,
-)
+from tulle._commands._large import PartsMade
 from tulle._commands._options import resolve
 from tulle._commands.condense import Condensed, Condensing, refuse_contradictions
-from tulle._large.facts import (
-    SAMPLE,
-    CommonKeys,
-    HashSample,
-    KeyCount,
-    Keys,
-    RowSample,
-    TableFacts,
-    person_keys,
-    row_keys,
-)
-from tulle._large.machine import Sampled, pack, together, unpack
-from tulle._large.plan import BLOCK, Deal, PartedRelease, Tally, make_plan, verified
+from tulle._large.facts import SAMPLE, Apart, Learnt
+from tulle._large.machine import pack, unpack
+from tulle._large.plan import BLOCK, BlockPlan, Deal, Finished, Tally, Write
 from tulle._threads import stay_on_thread
 from tulle._types import FilePath
-from tulle.errors import DataError, ParameterError
+from tulle.errors import ParameterError
 from tulle.releases import Manifest
 from tulle.spark._jobs import (
     Block,
@@ -59,12 +36,11 @@ from tulle.spark._session import (
     refuse_unencrypted,
     versions,
 )
-from tulle.table.schema import Column, Role
+from tulle.table.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Seed = tuple[int, ...]
 Frames = Iterator[pl.DataFrame]
 
 
@@ -169,167 +145,86 @@ def condense_table(
     unencrypted = refuse_unencrypted(df.sparkSession, job.accepted)
     if columns is not None and options.policy_file is not None:
         raise ParameterError("columns and policy both say what the columns are: give one of them")
-    refuse_single_file(job.output)
-    seed = seed_words(options)
-    sample = _sampled(df, seed)
-    if columns is None:
-        known = plan_columns(sample.rows, options, target=target, levels=levels)
-    else:
-        known = with_roles(list(columns), target, levels)
-    table = plan_table(sample, known, options, seed)
-    suspects = (
-        {} if columns is not None else suspects_of(known, options.policy_file, sample.records)
-    )
-    rows = df.select(*(f"`{name}`" for name in table.sample.rows.columns))
-    strangers = None
-    if table.apart is not None:  # who is kept apart may not be seen in what is learnt
-        strangers = _strangers(rows, table)
-        table = replace(table, sample=_sampled(rows, seed, table))
-    entry = {"name": source, "records": sample.records}
+
+    def engine(names: list[str] | None = None, apart: Apart | None = None) -> Cluster:
+        rows = df if names is None else df.select(*(f"`{name}`" for name in names))
+        return Cluster(rows, apart)
+
     made_by = {"engine": "spark", "encrypted on the cluster": not unencrypted}
-    made = PartsMade(job, table, entry, control or "", control, strangers, made_by)
-
-    def run(folder: Path) -> PartedRelease:
-        with order_free(df.sparkSession):
-            return _condensed(rows, made, suspects, seed, folder)
-
-    with options.naming(rules=f"{options.policy_file}: [rules]", **table.names):
-        manifest = made.write(run)
+    made = PartsMade(job, options, control or source, control, made_by)
+    with order_free(df.sparkSession):
+        manifest = made.write(
+            engine, lambda records: {"name": source, "records": records},
+            levels=levels, target=target, columns=columns,
+        )  # fmt: skip
     return made.condensed, manifest
 
 
-def _over_members(
-    rows: DataFrame, table: LargeTable | None, work: Callable[[Frames], Iterable[Block]]
-) -> DataFrame:
-    """Return the blocks that ``work`` yields for the rows of people who are not kept apart."""
-    apart = None if table is None else table.apart
-    if apart is None:
-        return over_rows(rows, work)
-    return over_rows(
-        rows, lambda frames: work(frame.filter(~apart.among(frame)) for frame in frames)
-    )
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that reads a Spark table and condenses its blocks on workers."""
 
+    rows: DataFrame
+    apart: Apart | None  # whom the release leaves out
 
-def _strangers(rows: DataFrame, table: LargeTable) -> Strangers:
-    """Return people who are kept apart."""
-    apart, empty = table.apart, Strangers.empty(table.sample.records)
-    assert apart is not None
+    @property
+    def sample(self) -> int:
+        return SAMPLE
 
-    def look(frames: Frames) -> Iterator[Block]:
-        found = deepcopy(empty)
-        for frame in frames:
-            found.add(frame, apart)
-        yield answer(found)
+    def block_of(self, dimensions: int) -> int:
+        """Return about how many records a block has."""
+        return BLOCK
 
-    found = deepcopy(empty)
-    for part in answers(over_rows(rows, look)):
-        found.merge(part)
-    return found
+    def read(self, reading: Learnt) -> Learnt:
+        """Show the rows of each part of the table to a copy of a reading, and merge them."""
+        members = self._members()
 
+        def look(frames: Frames) -> Iterator[Block]:
+            own = deepcopy(reading)
+            for frame in members(frames):
+                own.add(frame)
+            yield answer((versions(), own))
 
-def _sampled(df: DataFrame, seed: Seed, table: LargeTable | None = None) -> Sampled:
-    """Return rows of the table, the same for any partitioning."""
+        found = answers(over_rows(self.rows, look))
+        refuse_other_versions([of_worker for of_worker, _ in found])
+        for _, part in found:
+            reading.merge(part)
+        return reading
 
-    def look(frames: Frames) -> Iterator[Block]:
-        count, common = KeyCount(), CommonKeys()
-        for frame in frames:
-            keys = row_keys(frame, seed[0])
-            count.add(keys)
-            common.add(keys)
-        yield answer((versions(), count, common))
+    def condense(self, plan: BlockPlan, write: Write) -> tuple[Tally, list[Finished]]:
+        """Condense the blocks on the workers, who write the parts."""
+        from pyspark import StorageLevel
 
-    found = answers(_over_members(df, table, look))
-    refuse_other_versions([of_worker for of_worker, _, _ in found])
-    count, common = KeyCount(), CommonKeys()
-    for _, of_count, of_common in found:
-        count.merge(of_count)
-        common.merge(of_common)
-    if not count.records:
-        raise DataError("the table has no records: there is nothing to condense")
-    limit = count.limit(SAMPLE)
-    candidates = common.candidates()
+        members = self._members()
 
-    def draw(frames: Frames) -> Iterator[Block]:
-        sample = RowSample(SAMPLE, seed[0], limit, candidates)
-        for frame in frames:
-            sample.add(frame)
-        yield answer(sample.shrunk())
+        def place(frames: Frames) -> Iterator[Block]:
+            deal, tally = Deal(plan.common), Tally()
+            for frame in members(frames):
+                for number, part in plan.placed(frame, deal, tally):
+                    yield number, pack(part)
+            yield answer(tally)
 
-    sample = RowSample(SAMPLE, seed[0], limit, candidates)
-    for part in answers(_over_members(df, table, draw)):
-        sample.merge(part)
-    return Sampled(sample.rows(), count.records, sample.common())
+        def work(number: int, blocks: list[bytes]) -> Iterator[Block]:
+            stay_on_thread()  # Spark gives every task its core
+            yield answer(plan.finish(unpack(blocks), number, write))
 
+        placed = over_rows(self.rows, place).persist(StorageLevel.DISK_ONLY)
+        try:
+            tally = Tally()
+            for part in answers(placed):
+                tally.merge(part)
+            return tally, answers(over_groups(placed, int(plan.firsts[-1]), work))
+        finally:
+            with reported():
+                placed.unpersist()
 
-def _condensed(
-    rows: DataFrame, made: PartsMade, suspects: Suspects, seed: Seed, folder: Path
-) -> PartedRelease:
-    """Condense the blocks of a table on the workers, who write the parts into the folder."""
-    from pyspark import StorageLevel
+    def _members(self) -> Any:
+        """Return what leaves those out of a batch who are kept apart, to travel to workers."""
+        apart = self.apart
 
-    table, writer = made.table, made.writer
-    facts, some, people = _facts(rows, table, suspects, seed)
-    plan = make_plan(
-        table.schema, facts, some, people, table.sample.common, table.decide, lambda _: BLOCK, seed
-    )
+        def members(frames: Frames) -> Frames:
+            for frame in frames:
+                if frame.height:
+                    yield frame if apart is None else frame.filter(~apart.among(frame))
 
-    def place(frames: Frames) -> Iterator[Block]:
-        deal, tally = Deal(plan.common), Tally()
-        for frame in frames:
-            for number, part in plan.placed(frame, deal, tally):
-                yield number, pack(part)
-        yield answer(tally)
-
-    def work(number: int, blocks: list[bytes]) -> Iterator[Block]:
-        if not folder.is_dir():
-            raise DataError("a worker does not see the folder of the release: it must be shared")
-        stay_on_thread()  # Spark gives every task its core
-        frame = unpack(blocks)
-        drawn, summary = plan.condense(frame, number)
-        attacked = (frame, drawn) if number in plan.attacked else None
-        yield answer((summary, writer.write(folder, number, drawn), attacked))
-
-    placed = _over_members(rows, table, place).persist(StorageLevel.DISK_ONLY)
-    try:
-        tally = Tally()
-        for part in answers(placed):
-            tally.merge(part)
-        summaries, attacked = [], {}
-        for summary, part, frames in answers(over_groups(placed, int(plan.firsts[-1]), work)):
-            made.take(part)
-            summaries.append(summary)
-            if frames is not None:
-                attacked[summary.number] = frames
-    finally:
-        with reported():
-            placed.unpersist()
-    return verified(plan, summaries, tally, facts.records, together(attacked))
-
-
-def _facts(
-    rows: DataFrame, table: LargeTable, suspects: Suspects, seed: Seed
-) -> tuple[TableFacts, pl.DataFrame, Keys | None]:
-    """Return the facts of a table, and rows of it: those of whole people if there are people."""
-    schema, label = table.schema, table.label
-    person = next(iter(schema.named(Role.PERSON)), None)
-    sample = table.sample
-    empty = TableFacts(schema, label), HashSample.of_table(SAMPLE, sample.records), suspects
-
-    def look(frames: Frames) -> Iterator[Block]:
-        facts, whole, repeated = deepcopy(empty)
-        for frame in frames:
-            keys = None if person is None else person_keys(frame[person], seed[1])
-            facts.add(frame, keys)
-            look_for_repeated(repeated, frame, seed[2])
-            if keys is not None:
-                whole.add(frame, keys)
-        yield answer((facts, whole, repeated))
-
-    facts, whole, repeated = deepcopy(empty)
-    for some_facts, some_people, some_values in answers(_over_members(rows, table, look)):
-        facts.merge(some_facts)
-        whole.merge(some_people)
-        for name, values in some_values.items():
-            repeated[name].merge(values)
-    refuse_repeated(repeated)
-    return (facts, sample.rows, None) if person is None else (facts, *whole.rows())
+        return members

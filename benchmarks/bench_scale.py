@@ -164,7 +164,7 @@ def row(what: str, records: int, way: str, found: Run, loss: float | None) -> li
         what,
         f"{records:,}",
         way,
-        int(summary.get("cells", 1)),
+        int(summary.get("blocks", 1)),
         round(found.seconds, 1),
         round(found.peak),
         round(summary["information_loss"], 4),
@@ -173,7 +173,7 @@ def row(what: str, records: int, way: str, found: Run, loss: float | None) -> li
     ]
 
 
-HEADER = ["table", "records", "way", "cells", "CPU s", "peak MB", "loss %", "ratio", "smallest"]
+HEADER = ["table", "records", "way", "blocks", "CPU s", "peak MB", "loss %", "ratio", "smallest"]
 HOW = (
     "Whole runs of `tulle condense --no-audit` from Parquet to release and manifest, kernels "
     "compiled before, k = 10. The ratio is to the loss of the same table condensed in memory. "
@@ -194,7 +194,7 @@ def compile_kernels(folder: Path) -> None:
 
 
 def compare_sizes(quick: bool) -> None:
-    """Whole releases of ever larger tables, in memory and in cells."""
+    """Whole releases of ever larger tables, in memory and in blocks."""
     sizes = [200_000] if quick else [1_000_000, 4_000_000, 10_000_000]
     memory = "100MB" if quick else MEMORY
     rows, used = [], []
@@ -211,9 +211,9 @@ def compare_sizes(quick: bool) -> None:
                 rows.append(row("mixture, d = 10", size, "in memory", whole, loss))
             found = run(source, folder / "release.parquet", memory)
             used.append(found.seconds)
-            rows.append(row("mixture, d = 10", size, "in cells", found, loss))
+            rows.append(row("mixture, d = 10", size, "in blocks", found, loss))
             print(rows[-1], flush=True)
-    notes = f"{HOW}In cells with `--memory {memory}`."
+    notes = f"{HOW}In blocks with `--memory {memory}`."
     if not quick:
         each = (used[-1] - used[0]) / (sizes[-1] - sizes[0])
         notes += (
@@ -224,7 +224,7 @@ def compare_sizes(quick: bool) -> None:
 
 
 def compare_files(quick: bool) -> None:
-    """What cells cost in information on real tables."""
+    """What blocks cost in information on real tables."""
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -241,10 +241,10 @@ def compare_files(quick: bool) -> None:
             for memory in ("100MB", MEMORY):
                 output = folder / f"{file}-{memory}.parquet"
                 found = run(source, output, memory, *given)
-                if "cells" in found.summary:
+                if "blocks" in found.summary:
                     rows.append(row(file, table.height, f"--memory {memory}", found, loss))
                     print(rows[-1], flush=True)
-    write("scale_files", "Real tables in cells", rows, HOW, quick)
+    write("scale_files", "Real tables in blocks", rows, HOW, quick)
 
 
 def compare_people(quick: bool) -> None:
@@ -259,7 +259,7 @@ def compare_people(quick: bool) -> None:
             write_batches(mixed(size), source, force=True)
             output = folder / "release.parquet"
             found = run(source, output, "100MB" if quick else MEMORY, "--policy", str(policy))
-            rows.append(row("visits of people, levels 5, 10, 20", size, "in cells", found, None))
+            rows.append(row("visits of people, levels 5, 10, 20", size, "in blocks", found, None))
             print(rows[-1], flush=True)
     write("scale_people", "Kinds, levels and people, larger than memory", rows, HOW, quick)
 
@@ -293,7 +293,7 @@ def compare_cores(quick: bool) -> None:
         walls = [one.summary["wall"] for one in grouped]
         assert grouped[0].summary["digest"] == grouped[1].summary["digest"]
         rows.append(["grouping alone", f"{size:,}", *walls, walls[1] / walls[0]])
-        for way, memory in (("release in cells", MEMORY), ("release in memory", WHOLE)):
+        for way, memory in (("release in blocks", MEMORY), ("release in memory", WHOLE)):
             output = folder / f"{memory}.parquet"
             memory = "100MB" if quick and memory == MEMORY else memory
             found = [

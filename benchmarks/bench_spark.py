@@ -35,19 +35,19 @@ TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PACKAGES = ("pyspark", "numpy", "polars")
 PATIENCE = 1_500.0  # seconds that anything may take, on a busy machine too
-PAUSE = 2.0  # seconds that a worker waits before each cell, so that it can be killed in between
+PAUSE = 2.0  # seconds that a worker waits before each block, so that it can be killed in between
 Found = TypeVar("Found")
 
 MACHINE = """
 import sys
 from tulle import _threads
-source, output, cell, seed, rows, threads = sys.argv[1:]
+source, output, block, seed, rows, threads = sys.argv[1:]
 _threads.cores = lambda: int(threads)
 from tulle._commands import _large
 from tulle._commands.condense import condense
 from tulle._large import machine
 from tulle.io import read
-machine.CELL = machine._LEAST_CELL = int(cell)
+machine.BLOCK = machine._LEAST_BLOCK = int(block)
 _large.needed = lambda source: float("inf")
 read.Opened.batches.__defaults__ = (None, int(rows))
 condense(source, output, memory="2GB", seed=int(seed), audit=False)
@@ -76,17 +76,17 @@ import time
 from pathlib import Path
 from tulle import spark
 from tulle.spark import _condense
-source, output, cell, seed, master, partitions, pause = sys.argv[1:]
-_condense.CELL = int(cell)
-joined = _condense._joined
-def slowly(blocks, dtype, pause=float(pause), folder=str(Path(output).parent)):
+source, output, block, seed, master, partitions, pause = sys.argv[1:]
+_condense.BLOCK = int(block)
+joined = _condense.unpack
+def slowly(blocks, pause=float(pause), folder=str(Path(output).parent)):
     from pyspark import TaskContext
     begun = Path(folder, f"begun-{TaskContext.get().taskAttemptId()}-{os.getpid()}")
     begun.write_text("")
     time.sleep(pause)
-    return joined(blocks, dtype)
+    return joined(blocks)
 if float(pause):
-    _condense._joined = slowly
+    _condense.unpack = slowly
 session = opened(master)
 for number in map(int, partitions.split(",")):
     df = session.read.parquet(source).repartition(number)
@@ -221,21 +221,21 @@ def run(what: str, script: str, *arguments: Any) -> Tree:
 
 
 def on_machine(
-    source: Path, output: Path, cell: int, rows: int = BATCH_ROWS, threads: int = 2
+    source: Path, output: Path, block: int, rows: int = BATCH_ROWS, threads: int = 2
 ) -> Tree:
-    return run("one machine", MACHINE, source, output, cell, SEED, rows, threads)
+    return run("one machine", MACHINE, source, output, block, SEED, rows, threads)
 
 
 def compare_engines(quick: bool) -> None:
     """One machine and Spark on its two cores."""
-    size, cell = (20_000, 5_000) if quick else (4_000_000, 100_000)
+    size, block = (20_000, 5_000) if quick else (4_000_000, 100_000)
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "mixture.parquet"
         write_batches(mixture(size), source)
-        one = on_machine(source, folder / "one.parquet", cell)
-        given = (source, folder / "many.parquet", cell, SEED, "local[2]", 5, 0)
+        one = on_machine(source, folder / "one.parquet", block)
+        given = (source, folder / "many.parquet", block, SEED, "local[2]", 5, 0)
         many = run("Spark", SPARK, *given)
         same = digest(folder / "one.parquet") == digest(folder / "many.parquet")
         for way, found in (("one machine", one), ("Spark, local[2]", many)):
@@ -257,22 +257,22 @@ def compare_engines(quick: bool) -> None:
 
 def compare_partitionings(quick: bool) -> None:
     """The same table in batches and parts of several sizes, on one thread and on two."""
-    size, cell = (24_000, 3_000) if quick else (200_000, 10_000)
+    size, block = (24_000, 3_000) if quick else (200_000, 10_000)
     partitions = [2, 8, 40]
     rows: list[list[object]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "mixture.parquet"
         write_batches(mixture(size), source)
-        on_machine(source, folder / "one.parquet", cell)
+        on_machine(source, folder / "one.parquet", block)
         wanted = digest(folder / "one.parquet")
         for batch, threads in ((10_000, 1), (33_333, 2), (100_000, 1), (100_000, 2)):
             output = folder / f"one-{batch}-{threads}.parquet"
-            on_machine(source, output, cell, batch, threads)
+            on_machine(source, output, block, batch, threads)
             way = f"one machine, batches of {batch:,}, threads: {threads}"
             rows.append([way, f"{size:,}", digest(output) == wanted])
         numbers = ",".join(map(str, partitions))
-        given = (source, folder / "many.parquet", cell, SEED, "local[2]", numbers, 0)
+        given = (source, folder / "many.parquet", block, SEED, "local[2]", numbers, 0)
         run("Spark", SPARK, *given)
         for number in partitions:
             same = digest(folder / f"many{number}.parquet") == wanted
@@ -283,7 +283,7 @@ def compare_partitionings(quick: bool) -> None:
         ["way", "records", "same bytes"],
         rows,
         notes="All parts of the release and their names, next to a run on one machine with "
-        f"batches of {BATCH_ROWS:,}; cells of {cell:,} records.",
+        f"batches of {BATCH_ROWS:,}; blocks of {block:,} records.",
         packages=PACKAGES,
         seed=SEED,
         quick=quick,
@@ -292,17 +292,17 @@ def compare_partitionings(quick: bool) -> None:
 
 def lose_workers(quick: bool) -> None:
     """A standalone cluster of two workers that loses two executors and a worker."""
-    size, cell = (40_000, 3_000) if quick else (200_000, 10_000)
+    size, block = (40_000, 3_000) if quick else (200_000, 10_000)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "mixture.parquet"
         write_batches(mixture(size), source)
-        on_machine(source, folder / "one.parquet", cell)
+        on_machine(source, folder / "one.parquet", block)
         started: list[Tree] = []
         try:
             address = _start_cluster(folder, started)
             output = folder / "many.parquet"
-            told = [sys.executable, "-c", SPARK, source, output, cell, SEED, address, 5, PAUSE]
+            told = [sys.executable, "-c", SPARK, source, output, block, SEED, address, 5, PAUSE]
             job = subprocess.Popen(list(map(str, told)))
             started.append(Tree(job.pid))
             losses = Losses(folder, job, started[1:3])
@@ -378,7 +378,7 @@ class Losses:
         return True if self.job.poll() is not None else None
 
     def _tasks(self, worker: Tree) -> list[int]:
-        """How many tasks with a cell each process of a worker that lives has begun."""
+        """How many tasks with a block each process of a worker that lives has begun."""
         alive = worker.look()
         begun = [name.name.split("-")[1:] for name in self.folder.glob("begun-*")]
         return [len({task for task, by in begun if int(by) == pid}) for pid in alive]

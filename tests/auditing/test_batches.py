@@ -83,6 +83,7 @@ def test_attacks_in_batches_find_what_they_find_in_memory() -> None:
         in_batches(original), in_batches(release), random_state=1, attempts=500, memory=10_000
     ).result["attacks"]
     wanted = audit(original, release, random_state=2, attempts=500).result["attacks"]
+    assert set(found) == set(wanted)  # every attack, on samples where it must hold all at once
     assert found["exact_copies"]["successes"] == wanted["exact_copies"]["successes"] >= 60
     for name in ("near_copies", "linkage", "inference:city", "inference:age"):
         assert found[name]["attempts"] == wanted[name]["attempts"]
@@ -99,6 +100,8 @@ def test_a_control_is_attacked_as_well() -> None:
     assert attacks["exact_copies"]["rate"] == 1.0
     assert attacks["linkage"]["rate"] > 0.8
     assert attacks["linkage"]["control"] < 0.2
+    assert attacks["membership"]["attempts"] > 0
+    assert "samples of 400 original" in report.result["limits"][0]
     assert report.verdict["privacy"]["level"] == "bad"
 
 
@@ -118,7 +121,7 @@ def test_the_command_attacks_a_release_of_many_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
-    budget = machine.Budget(10**9, 2, cell=250, sample=500)
+    budget = machine.Budget(10**9, 2, block=250, sample=500)
     monkeypatch.setattr(machine.Budget, "of", lambda *_: budget)
     source, release = tmp_path / "people.csv", tmp_path / "release.csv"
     people(1_000).write_csv(source)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from tests.large.test_cells import COLUMNS, people
+from tests.large.test_blocks import COLUMNS, people
 from tulle import read_manifest, spark, verify_release
 from tulle._commands import _large
 from tulle._commands.condense import condense
@@ -26,10 +26,10 @@ ROWS = 1_200
 
 @pytest.fixture(autouse=True)
 def small_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_spark, "CELL", 250)
+    monkeypatch.setattr(on_spark, "BLOCK", 250)
     monkeypatch.setattr(on_spark, "SAMPLE", 500)
     monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
-    budget = machine.Budget(10**9, 2, cell=250, sample=500)
+    budget = machine.Budget(10**9, 2, block=250, sample=500)
     monkeypatch.setattr(machine.Budget, "of", lambda *_: budget)
 
 
@@ -77,13 +77,13 @@ def test_workers_that_are_killed_change_nothing(
     table = people(ROWS).drop("person", "level")
     wanted = on_machine(table, tmp_path, grouping="levels", k=5, target="smoker")
     before, after = tmp_path / "before", tmp_path / "after"
-    joined, answer = on_spark._joined, on_spark.answer
+    joined, answer = on_spark.unpack, on_spark.answer
 
-    def dies_with_the_records(blocks: list[bytes], dtype: Any) -> Any:
+    def dies_with_the_records(blocks: list[bytes]) -> Any:
         if not before.exists():
             before.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return joined(blocks, dtype)
+        return joined(blocks)
 
     def dies_when_the_part_is_written(found: Any) -> Any:
         written = isinstance(found, tuple) and hasattr(found[1], "entry")
@@ -92,7 +92,7 @@ def test_workers_that_are_killed_change_nothing(
             os.kill(os.getpid(), signal.SIGKILL)
         return answer(found)
 
-    monkeypatch.setattr(on_spark, "_joined", dies_with_the_records)
+    monkeypatch.setattr(on_spark, "unpack", dies_with_the_records)
     monkeypatch.setattr(on_spark, "answer", dies_when_the_part_is_written)
     release = tmp_path / "many.parquet"
     df = session.read.parquet(str(tmp_path / "table.parquet")).repartition(2)
@@ -111,10 +111,10 @@ def test_errors_come_back_without_a_value_and_nothing_is_written(
     with pytest.raises(PrivacyError):
         spark.condense(df, tmp_path / "r.parquet", k=99)
 
-    def fails(blocks: list[bytes], dtype: Any) -> Any:
+    def fails(blocks: list[bytes]) -> Any:
         raise ValueError("secret")
 
-    monkeypatch.setattr(on_spark, "_joined", fails)
+    monkeypatch.setattr(on_spark, "unpack", fails)
     with pytest.raises(DataError) as caught:
         spark.condense(df, tmp_path / "r.parquet", k=5)
     assert "secret" not in repr(caught.value)
@@ -127,12 +127,12 @@ def test_what_is_unsafe_is_refused_before_a_record_is_read(
 ) -> None:
     df = session.range(100).selectExpr("id % 7 as x", "id % 3 as y")
     with monkeypatch.context() as patch:
-        patch.setattr(on_spark, "_sampled", None)
+        patch.setattr(on_spark, "over_rows", None)
         patch.setattr("tulle.spark._session._ON_DISK", ("spark.tulle.is.never.set",))
         with pytest.raises(PrivacyError, match=r"spark\.tulle\.is\.never\.set"):
             spark.condense(df, tmp_path / "r.parquet")
         with pytest.raises(ParameterError, match="holdout"):
-            spark.condense(df, tmp_path / "r.parquet", holdout=0.1)
+            spark.condense(df, tmp_path / "r.parquet", holdout=0.1, audit=False)
         with pytest.raises(ParameterError):
             spark.condense(df, "s3a://bucket/r.parquet", accept_risk="the disks are encrypted")
     other = {**on_spark.versions(), "polars": "0.0.1"}

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,14 @@ from click.testing import CliRunner, Result
 from tulle._commands import _large
 from tulle._files import OutputExists
 from tulle._large import machine
+from tulle._large.plan import BlockPlan
 from tulle.cli import tulle
+from tulle.condense._diversity import Sensitive
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.releases import read_manifest, verify_release
+from tulle.table.inference import infer_columns
+from tulle.table.policy import Policy, write_policy
+from tulle.table.schema import Role
 
 
 def visits(n: int = 1_000, seed: int = 0) -> pl.DataFrame:
@@ -37,8 +43,8 @@ def visits(n: int = 1_000, seed: int = 0) -> pl.DataFrame:
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
-    monkeypatch.setattr(machine, "CELL", 300)
-    monkeypatch.setattr(machine, "_LEAST_CELL", 200)
+    monkeypatch.setattr(machine, "BLOCK", 300)
+    monkeypatch.setattr(machine, "_LEAST_BLOCK", 200)
     path = tmp_path / "visits.csv"
     visits().write_csv(path)
     return path
@@ -68,7 +74,7 @@ def test_a_release_of_parts_with_its_manifest(source: Path, tmp_path: Path, suff
     assert result.exit_code == 0, result.output
     summary = json.loads(result.stdout)
     assert summary["records"] == summary["released"] == 1_000
-    assert summary["cells"] == len(list(release.iterdir())) > 1
+    assert summary["blocks"] == len(list(release.iterdir())) > 1
     assert summary["smallest_group"] >= 35
     manifest = read_manifest(release)
     shown = manifest.guarantee["people that what is shown rests on, at least"]
@@ -134,17 +140,152 @@ def test_people_with_several_rows_are_not_taken_for_rows(source: Path, tmp_path:
     assert not (tmp_path / "r.parquet").exists()
 
 
-@pytest.mark.parametrize(
-    "arguments, word",
-    [(("--report", "r.html"), "--report"), (("--memory", "much"), "--memory")],
-)
-def test_what_cannot_be_is_refused_at_once(
-    source: Path, tmp_path: Path, arguments: tuple[str, ...], word: str
-) -> None:
-    given = ["condense", str(source), "-o", str(tmp_path / "r.parquet"), "--memory", "100MB"]
-    result = CliRunner().invoke(tulle, [*given, *arguments])
+def test_what_cannot_be_is_refused_at_once(source: Path, tmp_path: Path) -> None:
+    given = ["condense", str(source), "-o", str(tmp_path / "r.parquet"), "--memory", "much"]
+    result = CliRunner().invoke(tulle, given)
     assert isinstance(result.exception, ParameterError)
-    assert word in str(result.exception)
+    assert "--memory" in str(result.exception)
+
+
+def trips(n: int = 2_000) -> pl.DataFrame:
+    """A table with a formula, an order, a set of which one is 1, and a sensitive column."""
+    rng = np.random.default_rng(1)
+    weight, height = rng.normal(70, 12, n).round(1), rng.normal(170, 9, n).round()
+    start, which = rng.integers(0, 300, n), rng.integers(0, 3, n)
+    return pl.DataFrame(
+        {
+            "weight": weight,
+            "height": height,
+            "bmi": (weight / (height / 100) ** 2).round(1),
+            "start": start,
+            "end": start + rng.integers(0, 9, n),
+            **{f"by_{way}": (which == place).astype(int) for place, way in enumerate("abc")},
+            "illness": rng.choice(["none", "flu", "cold", "hiv"], n, p=[0.7, 0.15, 0.1, 0.05]),
+        }
+    )
+
+
+@pytest.mark.slow
+def test_rules_are_found_on_a_sample_and_kept_in_every_block(source: Path, tmp_path: Path) -> None:
+    trips().write_csv(source)
+    release = tmp_path / "r.parquet"
+    result = run(source, "-o", release, "--k", 5, "--seed", 1)
+    assert result.exit_code == 0, result.output
+    made = pl.read_parquet(release / "*.parquet")
+    assert len(list(release.iterdir())) > 3
+    assert (made["end"] >= made["start"]).all()
+    assert (made.select(pl.sum_horizontal("by_a", "by_b", "by_c")).to_series() == 1).all()
+    formed = made["weight"] / (made["height"] / 100) ** 2
+    assert ((made["bmi"] - formed).abs() <= 0.051).all()
+    rules = {one["rule"]: one for one in read_manifest(release).counts["rules"]}
+    assert "start <= end" in rules
+    assert {one["source"] for one in rules.values()} == {"found in the table"}
+    assert all(one["released records that break it"] == 0 for one in rules.values())
+
+
+@pytest.mark.slow
+def test_given_rules_and_diversity_are_kept_in_every_block(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = trips()
+    table = table.with_columns(end=pl.when(pl.col("start") % 50 > 0).then("end").otherwise(0))
+    table.write_csv(source)
+    columns = [
+        replace(c, diversity=3 if c.name == "illness" else None) for c in infer_columns(table)
+    ]
+    write_policy(Policy(columns, rules=("start <= end",)), tmp_path / "p.toml")
+    counted: list[np.ndarray] = []
+    check = Sensitive.falls_short
+
+    def watched(self: Sensitive, groups: np.ndarray) -> np.ndarray:
+        short = check(self, groups)
+        counted.append(short)
+        return short
+
+    monkeypatch.setattr(Sensitive, "falls_short", watched)
+    release = tmp_path / "r.parquet"
+    result = run(source, "-o", release, "--k", 5, "--policy", tmp_path / "p.toml")
+    assert result.exit_code == 0, result.output
+    assert len(counted) >= len(list(release.iterdir())) > 3
+    made = pl.read_parquet(release / "*.parquet")
+    assert (made["end"] >= made["start"]).all()
+    said = " ".join(result.output.split())
+    assert "broken in 2.0% of the table's records" in said
+    assert "every group has 3 different values" in said
+
+
+def test_small_classes_are_pooled(source: Path, tmp_path: Path) -> None:
+    words = ["yes"] * 4 + ["never"] * 9 + ["no"] * 500 + ["maybe"] * 487
+    visits().with_columns(ill=pl.Series(words)).write_csv(source)
+    release = tmp_path / "r.parquet"
+    asked = ("--target", "ill", "--k", 10, "--small-classes", "pool", "--exact-totals")
+    result = run(source, "-o", release, *asked, "--json", "--seed", 2)
+    assert result.exit_code == 0, result.output
+    made = pl.read_parquet(release / "*.parquet")
+    counts = dict(made["ill"].value_counts().iter_rows())
+    assert (counts["no"], counts["maybe"]) == (500, 487)
+    assert counts.get("yes", 0) + counts.get("never", 0) == 13
+    assert json.loads(result.stdout)["suppressed"] == 0
+
+
+@pytest.mark.slow
+def test_people_are_kept_apart_and_the_release_is_attacked_with_them(
+    source: Path, tmp_path: Path
+) -> None:
+    table = visits(1_500).with_columns(who=pl.Series([f"p{i // 2}" for i in range(1_500)]))
+    table.write_csv(source)
+    columns = [replace(c, role=Role.PERSON) if c.name == "who" else c for c in infer_columns(table)]
+    write_policy(Policy(columns), tmp_path / "p.toml")
+    seen: list[pl.DataFrame] = []
+
+    with pytest.MonkeyPatch.context() as patch:
+        condense = BlockPlan.condense
+
+        def watched(plan: BlockPlan, frame: pl.DataFrame, number: int) -> object:
+            seen.append(frame)
+            return condense(plan, frame, number)
+
+        patch.setattr(BlockPlan, "condense", watched)
+        asked = ("--policy", tmp_path / "p.toml", "--holdout", "20%", "--k", 5, "--seed", 1)
+        report = tmp_path / "r.json"
+        result = run(source, "-o", tmp_path / "r.parquet", *asked, "--report", report, "--json")
+    assert result.exit_code == 0, result.output
+    members = pl.concat(seen)
+    summary = json.loads(result.stdout)
+    assert summary["records"] == members.height == 1_500 - summary["kept_apart"]
+    assert 0.1 < summary["kept_apart"] / 1_500 < 0.3
+    assert members["who"].value_counts()["count"].min() == 2  # whole people
+    found = json.loads(report.read_text())
+    assert found["attacks"]["membership"]["attempts"] > 0
+    assert found["attacks"]["linkage"]["control"] is not None
+    assert any("blocks, drawn by lot" in limit for limit in found["limits"])
+    counts = read_manifest(tmp_path / "r.parquet").counts
+    assert counts["kept apart as the control"] == summary["kept_apart"]
+
+
+@pytest.mark.slow
+def test_a_control_and_a_report_go_with_a_release_of_parts(source: Path, tmp_path: Path) -> None:
+    control, report = tmp_path / "control.csv", tmp_path / "r.html"
+    visits(300, seed=9).write_csv(control)
+    result = run(source, "-o", tmp_path / "r.csv", "--control", control, "--report", report)
+    assert result.exit_code == 0, result.output
+    assert "blocks, drawn by lot" in report.read_text()
+
+
+@pytest.mark.slow
+def test_a_bad_release_of_parts_is_not_written_but_its_report_is(
+    source: Path, tmp_path: Path
+) -> None:
+    """The mean of one person each is that person."""
+    levels = visits().with_columns(level=pl.Series([1] * 1_000))
+    levels.write_csv(source)
+    report = tmp_path / "r.json"
+    asked = ("--levels", "level", "--synthesis", "mean", "--report", report)
+    result = run(source, "-o", tmp_path / "r.parquet", *asked)
+    assert isinstance(result.exception, PrivacyError)
+    assert "'bad'" in str(result.exception)
+    assert report.exists()
+    assert not (tmp_path / "r.parquet").exists()
 
 
 def test_a_workbook_has_no_parts(source: Path, tmp_path: Path) -> None:
@@ -178,7 +319,7 @@ import os, signal
 from tulle._commands import _large
 from tulle._commands.condense import condense
 from tulle._large import machine
-machine.CELL = machine._LEAST_CELL = 200
+machine.BLOCK = machine._LEAST_BLOCK = 200
 _large.needed = lambda source: float("inf")
 put = _large.PartWriter.write
 def dying(writer, folder, number, frame):

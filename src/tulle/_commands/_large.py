@@ -5,28 +5,24 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tulle._commands._columns import (
     class_column,
-    column_entries,
     column_of,
     left_out_rows,
     plan_columns,
-    told_counts,
-    told_source,
-    unit_notes,
-    unit_of,
+    with_roles,
     without_opaque,
 )
-from tulle._commands._decision import with_verdict
+from tulle._commands._decision import Job, Refused, decided, with_verdict
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, ParameterError
 from tulle.io._formats import (
     Format,
     display_name,
@@ -41,16 +37,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tulle._commands.condense import Condensed, Condensing
-    from tulle._large.facts import HashSample
-    from tulle._large.outcome import CellRelease
-    from tulle._large.plan import ReleasedClasses
+    from tulle._large.facts import Apart, Sampled
+    from tulle._large.plan import Engine, PartedRelease, Units
     from tulle._types import FilePath
-    from tulle.auditing import Audit
     from tulle.condense.condenser import Condenser
-    from tulle.keys import SigningKey
     from tulle.releases import Manifest
-
-Suspects = dict[str, "HashSample"]  # by column
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 _EACH = 120  # bytes that a number of a table takes while it is condensed in memory
@@ -60,8 +51,7 @@ _LIBRARIES = 300_000_000  # bytes that are taken before anything is read
 _PACKED = 4  # times as large as it is packed
 _LEAST = 100_000_000
 RESTS_ON = "people that what is shown rests on, at least"
-_UNTRIED = "attack the release with tulle audit"
-_MEASURED = 6_000_000  # coordinates of records that a release is compared by
+_STRANGERS = 20_000  # rows of people kept apart that a release is attacked with
 _REPEATED = 1.02  # rows a value from which what looks unique in a sample is not
 _VALUES = 20_000  # looked at for that
 
@@ -110,8 +100,8 @@ class Looked(NamedTuple):
 
 def look_at(source: FilePath, seed: int | None = None) -> Looked:
     """Read a table, or draw rows of one that is larger than memory."""
-    from tulle._large.facts import SAMPLE
-    from tulle._large.machine import sample_rows
+    from tulle._large.facts import SAMPLE, sample_rows
+    from tulle._large.machine import Budget, Machine
     from tulle._random import as_generator
     from tulle.io.read import open_table, read_table
 
@@ -120,7 +110,7 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
         return Looked(table, table.height, [])
     words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
     opened = open_table(source)
-    sample, records = sample_rows(opened.batches, SAMPLE, words)
+    sample, records, _ = sample_rows(Machine(opened.batches, Budget(0, 1)).read, SAMPLE, words)
     note = (
         f"the table has {records:,} records, more than memory holds: what is said here rests on "
         f"{sample.height:,} of them, drawn at random"
@@ -130,13 +120,16 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
 
 def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[str]:
     """Say which columns look unique in a sample of a table but repeat in the whole."""
+    from tulle._large.machine import Budget, Machine
     from tulle.io.read import open_table
 
-    suspects = suspects_of(columns, None, records)
-    for frame in open_table(source).batches(list(suspects)) if suspects else ():
-        look_for_repeated(suspects, frame, 0)
+    opened = open_table(source)
+
+    def engine(names: list[str] | None = None, apart: Apart | None = None) -> Machine:
+        return Machine(lambda: opened.batches(names), Budget(0, 1))
+
     try:
-        refuse_repeated(suspects)
+        refuse_repeated(engine, columns, records, 0)
     except DataError as error:
         return [str(error)]
     return []
@@ -180,84 +173,34 @@ def half_of_memory() -> float:
     return min(sizes) / 2
 
 
-def refuse_in_parts(
-    options: Condensing,
-    *,
-    report: FilePath | None,
-    control: FilePath | None,
-    policy: FilePath | None,
-) -> None:
-    """Raise for options that need the table in memory."""
-    asked = {
-        "--report": report is not None,
-        "--control": control is not None,
-        options.word("holdout"): options.holdout is not None,
-        f"{policy}: [rules]": bool(options.policy.rules),
-    }
-    for word in (word for word, given in asked.items() if given):
-        raise ParameterError(
-            f"{word} needs the whole table in memory, and this one is larger than that: drop it, "
-            "or raise --memory"
-        )
-
-
 def condense_large(
     source: FilePath,
-    output: FilePath,
+    job: Job,
     options: Condensing,
     *,
-    policy: FilePath | None,
     levels: str | None,
     target: str | None,
-    signer: SigningKey | None,
-    sources: tuple[str, ...],
-    accepted: str,
-    command: str,
-    force: bool,
+    control: FilePath | None,
 ) -> Condensed:
-    """Condense a table in cells and write the release as a folder of parts.
-
-    It is not attacked: a part of a release understates the risk of the whole.
-    """
-    from tulle._large.machine import Budget, condense_batches, sample_rows
+    """Condense a table in blocks on this machine, and write the release as a folder of parts."""
+    from tulle._large.machine import Budget, Machine
     from tulle._threads import cores
     from tulle.io.read import open_table
 
-    refuse_single_file(output)
     opened = open_table(source)
     limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))
-    seed = seed_words(options)
-    sample, records = sample_rows(opened.batches, budget.sample, seed)
-    if not records:
-        raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
-    entry = source_entry(source, records)
-    columns = plan_columns(sample, options, target=target, levels=levels)
-    suspects = suspects_of(columns, policy, records)
-    for frame in opened.batches(list(suspects)) if suspects else ():
-        look_for_repeated(suspects, frame, seed[2])
-    refuse_repeated(suspects)
-    table = plan_table(sample, records, columns, options)
 
-    def run(folder: Path, parts: WrittenParts) -> CellRelease:
-        return condense_batches(
-            lambda: opened.batches(table.sample.columns),
-            table.schema,
-            table.decide,
-            lambda number, frame: parts.take(parts.writer.write(folder, number, frame)),
-            target=table.label,
-            sample=table.sample,
-            records=records,
-            budget=budget,
-            seed=seed,
-        )
+    def engine(names: list[str] | None = None, apart: Apart | None = None) -> Machine:
+        def batches() -> Iterator[pl.DataFrame]:
+            for frame in opened.batches(names):
+                yield frame if apart is None else frame.filter(~apart.among(frame))
 
-    with options.naming(**table.names):
-        return write_in_parts(
-            output, table, run, entry=entry, context=dict(options.policy.context),
-            accepted=accepted,
-            command=command, sources=sources, signer=signer, force=force,
-        )[0]  # fmt: skip
+        return Machine(batches, budget)
+
+    made = PartsMade(job, options, source, control)
+    made.write(engine, partial(source_entry, source), levels=levels, target=target)
+    return made.condensed
 
 
 def refuse_single_file(output: FilePath) -> None:
@@ -280,18 +223,18 @@ def seed_words(options: Condensing) -> tuple[int, ...]:
 class LargeTable:
     """A table that is not held in memory: rows of it, and what is decided about its columns."""
 
-    sample: pl.DataFrame  # without columns that cannot be released
-    records: int
+    sample: Sampled  # without columns that cannot be released
     columns: list[Column]  # all of them
     known: list[Column]  # those of the sample
     label: str | None  # the column of classes
     condenser: Condenser  # without the size of its groups
     options: Condensing
+    apart: Apart | None  # whom the release leaves out
 
     @property
     def schema(self) -> Schema:
         """Return the columns with their roles, without the classes."""
-        return Schema.of(self.condenser.columns, self.sample.drop(self.label or []))
+        return Schema.of(self.condenser.columns, self.sample.rows.drop(self.label or []))
 
     @property
     def names(self) -> dict[str, str]:
@@ -304,114 +247,80 @@ class LargeTable:
             names["k"] = self.options.word("min_group")
         return names
 
-    def decide(self, units: pl.DataFrame) -> tuple[ReleasedClasses, Condenser]:
-        """Return the classes to release, and the condenser with the size of its groups."""
-        return _decide(units, self.label, self.condenser, self.options, self.known)
+    def decide(self, counted: pl.DataFrame) -> tuple[Units, Condenser]:
+        """Return what is condensed apart, and the condenser with the size of its groups."""
+        from tulle._commands.condense import class_condenser_of, group_size
+        from tulle._large.plan import Units, divide_classes
+
+        level = column_of(self.known, Role.LEVEL)
+        if self.label is None:
+            size = 2 if level is not None else group_size(self.options)
+            return Units.whole(int(counted["rows"].sum())), self.condenser.set_params(k=size)
+        persons = column_of(self.known, Role.PERSON) is not None
+        by_class = class_condenser_of(self.condenser, self.options)
+        asked = None if level is None else level.name
+        return divide_classes(by_class, counted, self.label, asked, persons=persons)
 
 
 def plan_table(
-    sample: pl.DataFrame, records: int, columns: list[Column], options: Condensing
+    sample: Sampled, columns: list[Column], options: Condensing, seed: tuple[int, ...]
 ) -> LargeTable:
-    """Return what is decided about a table, or raise if cells cannot meet what is asked."""
+    """Return what is decided about a table, or raise if blocks cannot meet what is asked."""
     from tulle._commands.condense import condenser_of, refuse_unused
+    from tulle._large.facts import Apart
+    from tulle.table.split import check_part
 
-    refuse_unused(sample, columns, options)
-    _refuse_demands(columns)
-    sample = without_opaque(sample, columns)
-    known = [column for column in columns if column.name in sample.columns]
-    classes = class_column(known, sample)
-    label = None if classes is None else classes.name
-    condenser = condenser_of(known, classes, (), options).set_params(random_state=None)
-    return LargeTable(sample, records, columns, known, label, condenser, options)
-
-
-Run = Callable[[Path, "WrittenParts"], "CellRelease"]
-
-
-def write_in_parts(
-    output: FilePath,
-    table: LargeTable,
-    run: Run,
-    *,
-    entry: dict[str, Any],
-    context: dict[str, str],
-    accepted: str,
-    command: str,
-    sources: tuple[str, ...],
-    signer: SigningKey | None,
-    force: bool,
-    made_by: Mapping[str, Any] = MappingProxyType({}),
-) -> tuple[Condensed, Manifest]:
-    """Write a release of many parts, with what ``run`` puts into its folder, or nothing.
-
-    ``made_by`` goes into the manifest's parameters.
-    """
-    from tulle._commands.condense import Condensed
-    from tulle.releases import write_parts
-
-    parts = WrittenParts(
-        PartWriter(str(output), table.sample.columns, table.sample.height / table.records)
-    )
-    made: list[Any] = []
-
-    def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
-        outcome = run(folder, parts)
-        found = _measured(table, outcome, parts, context, accepted, command)
-        made.extend([outcome, found])
-        manifest = _manifest(table, outcome, parts, entry, made_by)
-        return with_verdict(manifest, found, accepted), parts.entries
-
-    manifest = write_parts(output, put, sources=sources, sign_key=signer, force=force)
-    outcome, found = made
-    notes = [*unit_notes(table.columns), *outcome.notes, *_how(outcome, table.sample.height)]
-    summary = _summary(outcome, parts, found)
-    left_out = left_out_rows(table.columns)
-    return Condensed(summary, _levels(outcome), left_out, notes, found), manifest
-
-
-def _measured(
-    table: LargeTable,
-    outcome: CellRelease,
-    parts: WrittenParts,
-    context: dict[str, str],
-    accepted: str,
-    command: str,
-) -> Audit:
-    """Return what can be said of the release from a sample of the table and of its parts."""
-    from tulle.auditing._tables import align_made
-    from tulle.auditing.audit import unaudited
-
-    release = parts.sample()
-    every = max(1, math.ceil(release.height * outcome.plan.dimensions / _MEASURED))
-    release, sample = release.gather_every(every), table.sample.gather_every(every)
-    tables = align_made(sample, release, None, table.columns)
-    k = max(min(outcome.rests_on.values()), 2)
-    return unaudited(tables, k=k, title="Condensed table").extended(
-        untried=_UNTRIED,
-        context=context,
-        accepted_risk=accepted,
-        smallest_group=min(outcome.rests_on.values()),
-        command=command,
-    )
-
-
-def _refuse_demands(columns: list[Column]) -> None:
-    """Raise for demands on sensitive columns, which are met by groups of the whole table."""
-    asked = [c.name for c in columns if c.diversity is not None or c.closeness is not None]
-    if asked:
+    refuse_unused(sample.rows, columns, options)
+    rows = without_opaque(sample.rows, columns)
+    known = [column for column in columns if column.name in rows.columns]
+    classes, person = class_column(known, rows), column_of(known, Role.PERSON)
+    asked = next((c.name for c in columns if c.closeness is not None), None)
+    if classes is not None and asked is not None:
         raise ParameterError(
-            f"the column '{asked[0]}' has a diversity or closeness, which needs the whole table in "
-            "memory: raise --memory, or leave these demands out"
+            f"the column '{asked}' has a closeness to the whole table, and classes are condensed "
+            "in blocks of their own: raise --memory, or leave one of them out"
         )
+    condenser = condenser_of(known, classes, options.policy.rules, options)
+    apart = None
+    if options.holdout is not None:
+        with options.naming(share=options.word("holdout")):
+            share = check_part(options.holdout)
+        apart = Apart(share, seed[3], None if person is None else person.name)
+    label = None if classes is None else classes.name
+    condenser.set_params(random_state=None)
+    return LargeTable(sample._replace(rows=rows), columns, known, label, condenser, options, apart)
+
+
+class Strangers:
+    """Rows of people who are kept apart, and how many there are."""
+
+    def __init__(self, apart: Apart, records: int) -> None:
+        from tulle._large.facts import HashSample
+
+        self.records = 0
+        self.sample = HashSample.of_table(_STRANGERS, records)
+        self._apart = apart
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in those of a batch who are kept apart."""
+        from tulle._large.facts import person_keys, row_keys
+
+        some, person = frame.filter(self._apart.among(frame)), self._apart.person
+        keys = row_keys(some, 0) if person is None else person_keys(some[person], 0)
+        self.records += some.height
+        self.sample.add(some, keys)
+
+    def merge(self, other: Strangers) -> None:
+        """Take in those who were found elsewhere."""
+        self.records += other.records
+        self.sample.merge(other.sample)
 
 
 class WrittenPart(NamedTuple):
-    """A part that lies in the folder of a release, and some of its records."""
+    """A part that lies in the folder of a release."""
 
-    number: int
     name: str
     entry: dict[str, Any]
-    some: pl.DataFrame
 
 
 class PartWriter(NamedTuple):
@@ -419,44 +328,159 @@ class PartWriter(NamedTuple):
 
     output: str
     columns: list[str]  # in their order
-    share: float  # of the records that are kept to measure the release with
 
     def write(self, folder: Path, number: int, frame: pl.DataFrame) -> WrittenPart:
-        """Write a part, and keep some of its records."""
+        """Write a part."""
         from tulle.io.write import put_table
         from tulle.releases import write_part
 
+        if not folder.is_dir():
+            raise DataError("a worker does not see the folder of the release: it must be shared")
         frame = frame.select(name for name in self.columns if name in frame.columns)
         name = f"part-{number:05d}{_suffix(self.output)}"
         entry = write_part(folder, name, frame.height, lambda file: put_table(frame, file, name))
-        # gathered: a slice would keep the whole part in memory
-        some = frame[list(range(math.ceil(frame.height * self.share)))]
-        return WrittenPart(number, name, entry, some)
+        return WrittenPart(name, entry)
 
 
-class WrittenParts:
-    """The parts of a release that are written."""
+class Engines(Protocol):
+    """Gives an engine that sees some columns only, of people who are not kept apart."""
 
-    def __init__(self, writer: PartWriter) -> None:
-        self.writer = writer
-        self.entries: dict[str, Any] = {}
-        self._some: dict[int, pl.DataFrame] = {}
+    def __call__(self, names: list[str] | None = None, apart: Apart | None = None) -> Engine: ...
 
-    @property
-    def columns(self) -> list[str]:
-        """Return the columns of the release."""
-        return self._some[0].columns
 
-    def take(self, part: WrittenPart) -> None:
-        """Take note of a part."""
-        self.entries[part.name] = part.entry
-        self._some[part.number] = part.some
+@dataclass
+class PartsMade:
+    """A release of many parts while it is made, and what is to be said of it."""
 
-    def sample(self) -> pl.DataFrame:
-        """Return records of all parts, each part by its share."""
-        import polars as pl
+    job: Job
+    options: Condensing
+    source: FilePath
+    control: FilePath | None
+    made_by: Mapping[str, Any] = field(default_factory=dict)  # for the manifest's parameters
+    table: LargeTable = field(init=False)
+    entry: dict[str, Any] = field(init=False)  # of the source
+    strangers: Strangers | None = None
+    condensed: Condensed = field(init=False)
 
-        return pl.concat([self._some[number] for number in sorted(self._some)])
+    def write(
+        self,
+        engine: Engines,
+        entry: Callable[[int], dict[str, Any]],
+        *,
+        levels: str | None,
+        target: str | None,
+        columns: Sequence[Column] | None = None,
+    ) -> Manifest:
+        """Look at a table, condense it and write all parts, or nothing."""
+        from tulle._large.facts import sample_rows
+        from tulle._large.plan import condense_blocks
+        from tulle.releases import write_parts
+
+        job, options = self.job, self.options
+        refuse_single_file(job.output)
+        seed = seed_words(options)
+        sample = sample_rows(engine().read, engine().sample, seed)
+        if not sample.records:
+            named = display_name(self.source)
+            raise DataError(f"{named} has no records: there is nothing to condense")
+        self.entry = entry(sample.records)
+        if columns is None:
+            known = plan_columns(sample.rows, options, target=target, levels=levels)
+            if options.policy_file is None:
+                refuse_repeated(engine, known, sample.records, seed[2])
+        else:
+            known = with_roles(list(columns), target, levels)
+        self.table = table = plan_table(sample, known, options, seed)
+        names = table.sample.rows.columns
+        if table.apart is not None:  # who is kept apart may not be seen in what is learnt
+            self.strangers = engine(names).read(Strangers(table.apart, sample.records))
+            sample = sample_rows(engine(names, table.apart).read, engine().sample, seed)
+            self.table = table = replace(table, sample=sample)
+        writer = PartWriter(str(job.output), names)
+
+        def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
+            made = condense_blocks(
+                engine(names, table.apart), table.schema, table.decide,
+                partial(writer.write, folder),
+                target=table.label, sample=table.sample, seed=seed,
+            )  # fmt: skip
+            return self._judged(made), {part.name: part.entry for part in made.parts}
+
+        with options.naming(rules=f"{options.policy_file}: [rules]", **table.names):
+            manifest = write_parts(
+                job.output, put, sources=job.sources, sign_key=job.signer, force=job.force
+            )
+        job.save_report(self.condensed.audit)
+        return manifest
+
+    def _judged(self, made: PartedRelease) -> Manifest:
+        """Attack the release as one in memory is, and return its manifest."""
+        from tulle._commands import condense as memory
+
+        job, table = self.job, self.table
+        members, released = made.attacked
+        names = [name for name in table.sample.rows.columns if name in released.columns]
+        released = released.select(names)
+        apart = None if self.strangers is None else self._strangers(members)
+        tables = memory.compared(members, released, self.source, self.control, apart, table.columns)
+        whole = job.report is not None
+        found = memory._audited(
+            made, tables, released, table.columns, table.options, job.command, whole=whole
+        ).extended(
+            context=dict(table.options.policy.context),
+            accepted_risk=job.accepted,
+            limits=[_attacked(made)],
+        )
+        manifest = memory._manifest(made, self.entry, released, table.columns, table.options, apart)
+        counts = {"released": made.released, "blocks": len(made.blocks)}
+        summary = memory._summary(made, tables, apart, found) | counts | {"records": made.records}
+        if self.strangers is not None:
+            counts["kept apart as the control"] = self.strangers.records
+            summary["kept_apart"] = self.strangers.records
+        notes = [*memory._notes(made, table.columns, released), _how(made, table.sample)]
+        levels = [dict(row._asdict()) for row in made.level_summary_]
+        left_out = left_out_rows(table.columns)
+        self.condensed = memory.Condensed(summary, levels, left_out, notes, found)
+        try:
+            decided(found, job.accepted)
+        except Refused:
+            job.save_report(found, refused=True)
+            raise
+        complete = replace(
+            manifest,
+            method=f"{manifest.method} in blocks",
+            parameters={**manifest.parameters, **self.made_by},
+            verified={**manifest.verified, "every record in exactly one block": True},
+            counts={**manifest.counts, **counts},
+            output={"records": made.released, "columns": names},
+        )
+        return with_verdict(complete, found, job.accepted)
+
+    def _strangers(self, members: pl.DataFrame) -> pl.DataFrame:
+        """Return some of those who are kept apart, of the classes that are attacked."""
+        assert self.strangers is not None
+        rows = self.strangers.sample.rows()[0]
+        label = self.table.label
+        return rows if label is None else rows.filter(rows[label].is_in(members[label].implode()))
+
+
+def _attacked(made: PartedRelease) -> str:
+    """Say who is attacked."""
+    of_blocks = f"{len(made.plan.attacked)} of {counted(len(made.blocks), 'block')}"
+    return (
+        f"Attacks were tried on {of_blocks}, drawn by lot: the people of "
+        f"{counted(made.attacked.members.height, 'record')} were looked for among all records that "
+        "were drawn from them; measures of use rest on these too."
+    )
+
+
+def _how(made: PartedRelease, sample: Sampled) -> str:
+    """Return how the release was made."""
+    return (
+        f"the table was condensed in {counted(len(made.blocks), 'block')} of people, drawn by lot; "
+        f"ranges of numbers and rules between columns rest on a sample of {sample.rows.height:,} "
+        "records, and the rules were counted in all"
+    )
 
 
 def _suffix(output: FilePath) -> str:
@@ -465,31 +489,38 @@ def _suffix(output: FilePath) -> str:
     return "".join(suffixes[-2:]) if is_compressed(output) else suffixes[-1]
 
 
-def suspects_of(columns: list[Column], policy: FilePath | None, records: int) -> Suspects:
-    """Return an empty sample for each column that looks unique in a sample of the table.
+class Repeats:
+    """Some values of columns that look unique in a sample of a table.
 
-    It may name people with several rows, who would then be counted once for each row.
+    They may name people with several rows, who would then be counted once for each row.
     """
-    from tulle._large.facts import HashSample
 
-    if policy is not None or any(c.role is Role.PERSON for c in columns):
-        return {}
-    names = [c.name for c in columns if c.role is Role.IDENTIFIER]
-    return {name: HashSample.of_table(_VALUES, records) for name in names}
+    def __init__(self, names: list[str], records: int, seed: int) -> None:
+        from tulle._large.facts import HashSample
+
+        self.samples = {name: HashSample.of_table(_VALUES, records) for name in names}
+        self._seed = seed
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in the values of a batch."""
+        from tulle._large.facts import person_keys
+
+        for name, sample in self.samples.items():
+            present = frame.select(name).drop_nulls()
+            sample.add(present, person_keys(present[name], self._seed))
+
+    def merge(self, other: Repeats) -> None:
+        """Take in the values of other rows."""
+        for name, sample in self.samples.items():
+            sample.merge(other.samples[name])
 
 
-def look_for_repeated(suspects: Suspects, frame: pl.DataFrame, seed: int) -> None:
-    """Take in the values of a batch."""
-    from tulle._large.facts import person_keys
-
-    for name, sample in suspects.items():
-        present = frame.select(name).drop_nulls()
-        sample.add(present, person_keys(present[name], seed))
-
-
-def refuse_repeated(suspects: Suspects) -> None:
-    """Raise if the values of a column that looked unique repeat in the table."""
-    for name, sample in suspects.items():
+def refuse_repeated(engine: Engines, columns: list[Column], records: int, seed: int) -> None:
+    """Raise if the values of a column that looks unique in a sample repeat in the table."""
+    names = [column.name for column in columns if column.role is Role.IDENTIFIER]
+    if not names or column_of(columns, Role.PERSON) is not None:
+        return
+    for name, sample in engine(names).read(Repeats(names, records, seed)).samples.items():
         values = sample.rows()[0][name]
         if len(values) > _REPEATED * values.n_unique():
             raise DataError(
@@ -497,122 +528,3 @@ def refuse_repeated(suspects: Suspects) -> None:
                 f"{len(values) / values.n_unique():.1f} rows each. If it names people with several "
                 'rows, state so in a policy (role = "person"), else that it is an identifier'
             )
-
-
-def _decide(
-    units: pl.DataFrame,
-    label: str | None,
-    condenser: Condenser,
-    options: Condensing,
-    columns: list[Column],
-) -> tuple[ReleasedClasses, Condenser]:
-    """Return the classes to release, and the condenser with the size of its groups."""
-    import numpy as np
-    import polars as pl
-
-    from tulle._commands.condense import group_size
-    from tulle._large.plan import ReleasedClasses
-    from tulle.condense._classes import labels_of
-    from tulle.table._frames import enter_column
-
-    level = column_of(columns, Role.LEVEL)
-    if label is None:
-        size = 2 if level is not None else group_size(options)
-        total = np.array([int(units["rows"].sum())])
-        return ReleasedClasses(None, pl.Series([]), total), condenser.set_params(k=size)
-    labels_of(*enter_column(units[label]))  # refuses missing ones
-    asked = pl.lit(0) if level is None else pl.col(level.name)
-    table = units.group_by(label).agg(pl.col("rows").sum(), asked.max().alias("level")).sort(label)
-    k = options.k if level is None else 2
-    least = k if k is not None else options.min_group or 10
-    small = table.filter(pl.col("rows") < pl.max_horizontal("level", pl.lit(least)))
-    if small.height and (options.small_classes != "suppress" or small.height == table.height):
-        raise PrivacyError(
-            f"{small.height} of {table.height} classes have fewer records than a group needs: "
-            "lower it, withhold them with --small-classes suppress, or raise --memory so that "
-            "they can be pooled",
-            parameter="y",
-        )
-    kept = table.filter(pl.col("rows") >= pl.max_horizontal("level", pl.lit(least)))
-    counts = kept["rows"].cast(pl.Int64).to_numpy()
-    if k is None:
-        from tulle.condense import approximate_gcd
-
-        person = column_of(columns, Role.PERSON)
-        k = least if person is not None else approximate_gcd(counts.tolist(), least)
-    return ReleasedClasses(label, kept[label], counts), condenser.set_params(k=k)
-
-
-def _levels(outcome: CellRelease) -> list[dict[str, Any]]:
-    return [dict(row._asdict()) for row in outcome.groups.level_summary]
-
-
-def _how(outcome: CellRelease, sample: int) -> list[str]:
-    """Return how the release was made, and what was left undone."""
-    return [
-        f"the table was condensed in {counted(len(outcome.cells), 'cell')}; scales, ranges and "
-        f"stretches of numbers rest on a sample of {sample:,} records, and so does covariance "
-        "compatibility",
-        "rules between columns were neither looked for nor kept: that needs the whole table in "
-        "memory",
-    ]
-
-
-def _summary(outcome: CellRelease, parts: WrittenParts, found: Audit) -> dict[str, Any]:
-    import numpy as np
-
-    groups = outcome.groups
-    return {
-        "records": outcome.records,
-        "released": outcome.released,
-        "columns_released": len(parts.columns),
-        "cells": len(outcome.cells),
-        "groups": len(groups.counts),
-        "smallest_group": int(groups.counts.min()),
-        "median_group": float(np.median(groups.counts)),
-        "largest_group": int(groups.counts.max()),
-        "information_loss": groups.loss,
-        "covariance_compatibility": found.result["metrics"].get(
-            "covariance_compatibility", math.nan
-        ),
-        "degenerate_groups": groups.degenerate,
-        "suppressed": groups.suppressed,
-        "verbatim": groups.verbatim,
-    }
-
-
-def _manifest(
-    table: LargeTable,
-    outcome: CellRelease,
-    parts: WrittenParts,
-    source: dict[str, Any],
-    made_by: Mapping[str, Any],
-) -> Manifest:
-    from tulle._random import seed_policy
-    from tulle.releases import Manifest
-
-    k = None if column_of(table.columns, Role.LEVEL) is not None else outcome.k
-    by_class = outcome.classes.name is not None
-    return Manifest(
-        method="class-wise condensation in cells" if by_class else "condensation in cells",
-        parameters={n: v for n, v in table.options.values().items() if n != "seed"}
-        | {"k": k, "unit": unit_of(table.columns), **made_by},
-        guarantee={
-            "every group at least as large as its members' levels": True,
-            **({} if k is None else {RESTS_ON: outcome.rests_on}),
-        },
-        verified={
-            "groups at least as large as their levels": outcome.groups.valid,
-            "every record in exactly one cell": True,
-            "sums of all cells are those of the table": True,
-        },
-        counts={
-            "released": outcome.released,
-            "cells": len(outcome.cells),
-            **told_counts(outcome.groups, k),
-        },
-        columns=column_entries(table.columns, declared=table.options.declared),
-        source=told_source(source, table.options),
-        output={"records": outcome.released, "columns": parts.columns},
-        seed=seed_policy(table.options.seed),
-    )

@@ -28,7 +28,7 @@ from tulle._commands._decision import (
     Job,
     refuse_two_controls,
 )
-from tulle._commands._large import RESTS_ON, condense_large, is_large, refuse_in_parts
+from tulle._commands._large import RESTS_ON, condense_large, is_large
 from tulle._commands._linked import is_linked
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.auditing import Audit
     from tulle.auditing._splits import Splits
     from tulle.auditing._tables import Aligned
+    from tulle.condense.class_condenser import ClassCondenser
     from tulle.condense.condenser import Condenser
     from tulle.exploring._ladder import Climbed
     from tulle.exploring._points import Point, Round
@@ -128,14 +129,9 @@ def condense(
         folders=("INPUT", "--control"), in_parts=True, force=force,
     )  # fmt: skip
     options = resolve("condense", Condensing(), policy, given)
-    _refuse_contradictions(options, report, control)
+    refuse_contradictions(options, report, control)
     if is_large(source, options):
-        refuse_in_parts(options, report=report, control=control, policy=policy)
-        return condense_large(
-            source, output, options,
-            policy=policy, levels=levels, target=target, signer=job.signer, command=command,
-            sources=job.sources, accepted=job.accepted, force=force,
-        )  # fmt: skip
+        return condense_large(source, job, options, levels=levels, target=target, control=control)
     refuse_folder(output)
 
     from tulle.auditing._pictures import size_section
@@ -171,9 +167,10 @@ def condense(
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
-def _refuse_contradictions(
+def refuse_contradictions(
     options: Condensing, report: FilePath | None, control: FilePath | None
 ) -> None:
+    """Raise if options ask for an audit and for none, or for two controls."""
     with options.naming():
         check_flag("condense", "audit", options.audit)
         check_flag("condense", "plain", options.plain)
@@ -259,21 +256,26 @@ def group_size(options: Condensing) -> int:
     return check_int("condense", "k", options.k, least)
 
 
-def _by_class(
-    template: Condenser, original: pl.DataFrame, target: str, options: Condensing
-) -> tuple[Any, pl.DataFrame]:
-    """Condense each class on its own."""
-    import polars as pl
-
+def class_condenser_of(template: Condenser, options: Condensing) -> ClassCondenser:
+    """Return the unfitted condenser of classes that the options ask for."""
     from tulle.condense.class_condenser import ClassCondenser
 
-    by_class = ClassCondenser(
+    return ClassCondenser(
         template,
         k=options.k,
         min_group=10 if options.k is None and options.min_group is None else options.min_group,
         small_classes=options.small_classes,
         random_state=options.seed,
     )
+
+
+def _by_class(
+    template: Condenser, original: pl.DataFrame, target: str, options: Condensing
+) -> tuple[Any, pl.DataFrame]:
+    """Condense each class on its own."""
+    import polars as pl
+
+    by_class = class_condenser_of(template, options)
     if original.width == 1:
         raise DataError(
             f"there is no column other than the target '{target}': there is nothing to condense"

@@ -1,7 +1,7 @@
-"""Condensation of tables larger than memory: facts, cells of space, and one release of many parts.
+"""Condensation of tables larger than memory: facts, blocks of people, a release of many parts.
 
-The plan is pure functions on arrays and frames, the same wherever it runs: facts of the table from
-batches (:mod:`~tulle._large.facts`), what follows from them for every record
-(:mod:`~tulle._large.layout`), cuts of space into cells (:mod:`~tulle.condense._cuts`), and the work
-of one cell (:mod:`~tulle._large.cell`). :mod:`~tulle._large.machine` runs it on one machine.
+A table is divided by lot into blocks of whole people, each of which is condensed as a table in
+memory is. What a block alone cannot know (:mod:`~tulle._large.facts`) is learnt from the whole
+table first; :mod:`~tulle._large.plan` decides what follows from it, wherever the work is done, and
+:mod:`~tulle._large.machine` does it on one machine.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ import polars.selectors as cs
 from numpy.typing import NDArray
 
 from tulle._types import Flags, Ints
+from tulle.condense._levels import COMMON, check_levels
 from tulle.errors import DataError
 from tulle.table._person import person_names
 from tulle.table._series import filled, is_missing
@@ -57,6 +58,44 @@ def row_keys(frame: pl.DataFrame, seed: int) -> Keys:
     # numbers of categories depend on which came first
     named = frame.select(plain).cast({cs.categorical() | cs.enum(): pl.String})
     return mixed(named.hash_rows(seed % 2**32).to_numpy(), seed)
+
+
+class Apart(NamedTuple):
+    """Whom a release leaves out, by lot: the same people, or rows, in every reading."""
+
+    share: float
+    seed: int
+    person: str | None
+
+    def among(self, frame: pl.DataFrame) -> Flags:
+        """Return which rows of a batch are left out; those of nobody stay."""
+        named = np.ones(frame.height, dtype=bool)
+        if self.person is not None:
+            keys = person_keys(frame[self.person], self.seed)
+            named = filled(person_names(frame[self.person]).is_not_null(), False)
+        else:  # equal rows are as many people: each has a lot of its own
+            keys = row_keys(frame, self.seed)
+            order = np.argsort(keys, kind="stable")
+            new = np.r_[True, np.diff(keys[order]) > 0][: len(order)]
+            turn = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+            keys[order] = mixed(keys[order] + turn.astype(np.uint64), self.seed)
+        return np.asarray(named & (keys < np.uint64(self.share * 2.0**64)))
+
+
+class Reading(Protocol):
+    """What is learnt from the rows of a table: batch by batch, here or elsewhere."""
+
+    def add(self, frame: pl.DataFrame) -> object: ...
+    def merge(self, other: Any) -> None: ...
+
+
+Learnt = TypeVar("Learnt", bound=Reading)
+
+
+class Read(Protocol):
+    """Shows all rows of a table to a reading, and returns it."""
+
+    def __call__(self, reading: Learnt) -> Learnt: ...
 
 
 @dataclass
@@ -123,6 +162,44 @@ class CommonKeys:
         if len(known) > _CANDIDATES:
             counts -= np.partition(counts, -_CANDIDATES - 1)[-_CANDIDATES - 1]
         self._keys, self._counts = known[counts > 0], counts[counts > 0]
+
+
+@dataclass
+class FirstLook:
+    """How many rows a table has, and which contents may be common."""
+
+    seed: int
+    count: KeyCount = field(default_factory=KeyCount)
+    common: CommonKeys = field(default_factory=CommonKeys)
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in the rows of a batch."""
+        keys = row_keys(frame, self.seed)
+        self.count.add(keys)
+        self.common.add(keys)
+
+    def merge(self, other: FirstLook) -> None:
+        """Take in what was counted elsewhere."""
+        self.count.merge(other.count)
+        self.common.merge(other.common)
+
+
+class Sampled(NamedTuple):
+    """Rows of a table, chosen by a keyed hash of what they hold."""
+
+    rows: pl.DataFrame
+    records: int  # of the whole table
+    common: Keys  # of contents that very many rows have
+
+
+def sample_rows(read: Read, size: int, seed: tuple[int, ...]) -> Sampled:
+    """Draw rows of a table, the same for any batches and any order."""
+    look = read(FirstLook(seed[0]))
+    if not look.count.records:
+        return Sampled(pl.DataFrame(), 0, np.empty(0, dtype=np.uint64))
+    limit, candidates = look.count.limit(size), look.common.candidates()
+    sample = read(RowSample(size, seed[0], limit, candidates))
+    return Sampled(sample.rows(), look.count.records, sample.common())
 
 
 def _least_common(records: int) -> float:
@@ -194,6 +271,15 @@ class RowSample:
             self._common._shrink()
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what travels to another machine."""
+        return vars(self.shrunk())
+
+    def common(self) -> Keys:
+        """Return the keys of contents that very many rows have."""
+        held = (self._common or self).shrunk()._held[0]
+        return held[1][held[2] >= _least_common(self.records)]
+
     def rows(self) -> pl.DataFrame:
         """Return rows in an order of their own; each content in proportion to its rows."""
         heaps = self._heaps()
@@ -241,6 +327,8 @@ class RowSample:
             self._shrink()
 
     def _shrink(self) -> None:
+        if not self._held:
+            return
         frames, all_keys, all_counts = zip(*self._held)
         keys, first, place = np.unique(
             np.concatenate(all_keys), return_index=True, return_inverse=True
@@ -349,10 +437,14 @@ class TableFacts:
         self._unit_counts: pl.DataFrame | None = None
         self._overfull: set[str] = set()
         self._spreads: dict[str, Spread] = {}
+        self._people: KeyCount | None = None
 
     def add(self, frame: pl.DataFrame, people: Keys | None) -> None:
         """Take in a batch; ``people`` are the keys of its people, where they have several rows."""
         self.records += frame.height
+        if people is not None:
+            self._people = self._people or KeyCount()
+            self._people.add(people)
         for name in self._schema.released:
             rows = discrete_rows(frame[name], self._schema[name])
             if name not in self._overfull and rows.any():
@@ -365,6 +457,9 @@ class TableFacts:
     def merge(self, other: TableFacts) -> None:
         """Take in the facts of other rows of the same table."""
         self.records += other.records
+        if other._people is not None:
+            self._people = self._people or KeyCount()
+            self._people.merge(other._people)
         for name in other._overfull - self._overfull:
             self._overfull.add(name)
             self._counted.pop(name, None)
@@ -387,6 +482,21 @@ class TableFacts:
             return 1.0
         ratio = np.sqrt(whole.squares / whole.size) / np.sqrt(some.squares / some.size)
         return float(f"{ratio:.3g}")
+
+    @property
+    def people(self) -> int:
+        """Return about how many people there are."""
+        return self.records if self._people is None else max(self._people.distinct, 1)
+
+    def levels(self, name: str | None, k: int) -> tuple[int, int]:
+        """Return the level that nine records of ten accept, and the highest that can be met."""
+        if name is None:
+            return k, k
+        units = self.units().sort(name)
+        levels = check_levels(units[name], units.height)
+        risen = np.cumsum(units["rows"].to_numpy())
+        usual = int(levels[np.searchsorted(risen, COMMON * risen[-1] - 1e-9)])
+        return usual, int(levels[levels <= self.records].max(initial=1))
 
     def units(self) -> pl.DataFrame:
         """Return how many rows there are of each class and level, in one order."""
@@ -455,6 +565,34 @@ class TableFacts:
             )
         self._overfull.add(name)
         del self._counted[name]
+
+
+class KnownTable:
+    """The facts of a table, and where people have several rows, a sample of whole people."""
+
+    def __init__(
+        self, schema: Schema, target: str | None, size: int, records: int, seed: int
+    ) -> None:
+        self.facts = TableFacts(schema, target)
+        self._person = next(iter(schema.named(Role.PERSON)), None)
+        self._people = HashSample.of_table(size, records)
+        self._seed = seed
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in a batch."""
+        keys = None if self._person is None else person_keys(frame[self._person], self._seed)
+        self.facts.add(frame, keys)
+        if keys is not None:
+            self._people.add(frame, keys)
+
+    def merge(self, other: KnownTable) -> None:
+        """Take in other rows of the same table."""
+        self.facts.merge(other.facts)
+        self._people.merge(other._people)
+
+    def people(self) -> tuple[pl.DataFrame, Keys] | None:
+        """Return all rows of some people and their keys; None if a row is a person."""
+        return None if self._person is None else self._people.rows()
 
 
 def _counts(values: pl.Series, people: Keys | None) -> pl.DataFrame:

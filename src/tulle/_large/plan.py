@@ -1,215 +1,298 @@
 """What is decided about a table before its records move: the same wherever the work is done.
 
-A plan follows from the facts and the sample of a table. It encodes records, says which leaf of
-space each belongs to, joins leaves into cells and condenses one; an engine only moves bytes.
+A plan follows from the facts and a sample of a table: how columns are encoded, which rules hold
+between them, which classes are condensed apart, and into how many blocks each is divided. It says
+which block a record belongs to and condenses one; an engine only moves bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from sklearn.base import clone
 
-from tulle._large.cell import CellSummary, condense_cell
-from tulle._large.facts import Keys, TableFacts, person_keys
-from tulle._large.layout import Layout, Records, fit_layout, row_order, standardised
-from tulle._types import Floats, Ints
-from tulle.condense._cuts import Cuts, grow_cuts
+from tulle._large.facts import (
+    Keys,
+    KnownTable,
+    Read,
+    Sampled,
+    TableFacts,
+    person_keys,
+    row_keys,
+)
+from tulle._shape.quantiles import draw_threshold
+from tulle._types import Ints
+from tulle.condense._classes import Labels, LabelSchema, labels_of, refuse_quantity
+from tulle.condense._diversity import locate_sensitive
+from tulle.condense._grouping import GroupAttributes, GroupFacts
 from tulle.condense._levels import check_levels
+from tulle.condense._notes import fact_notes, table_notes
+from tulle.condense._papers import Papers
+from tulle.condense._shaped import (
+    Block,
+    Classes,
+    ClassRows,
+    RuleSummary,
+    Settled,
+    Shape,
+    fewest_of,
+    refuse_broken,
+    rule_notes,
+    settle_rules,
+    with_labels,
+)
+from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
-from tulle.errors import DataError
+from tulle.errors import DataError, PrivacyError
+from tulle.table._encoder import TableEncoder
+from tulle.table._frames import enter_column
+from tulle.table._rare import Crowd
 from tulle.table.schema import Role, Schema
 
-CELL = 100_000  # records of a cell: smaller ones lose more, larger ones gain nothing
-_MOST = 5_000_000  # records of a cell, which is condensed in memory
+BLOCK = 100_000  # records of a block: as many people as a model can tell from chance
+_MOST = 5_000_000  # records of a block, which is condensed in memory
+_ROOM = 8  # times the highest level: the fewest people in a block, about
+_GROWN_ON = 10_000  # records that a tree is grown on; its leaves count all
+_ATTACKED = 100_000  # records of the blocks that are attacked, about
 
 
 @dataclass(frozen=True)
-class ReleasedClasses:
-    """The classes that are released, each condensed on its own; one without a name if none."""
+class Units:
+    """What is condensed apart: each class or pool of small ones, or the table as a whole."""
 
-    name: str | None
-    labels: pl.Series
-    records: Ints  # of each class
+    name: str | None  # the column of classes
+    labels: LabelSchema | None
+    classes: list[list[int]]  # of each unit, as places among the labels
+    counts: Ints  # records of each class
 
-    def units(self, frame: pl.DataFrame) -> Ints:
-        """Return the class of each record, -1 where it is withheld."""
-        if self.name is None:
-            return np.zeros(frame.height, dtype=np.int64)
-        places = pl.Series(np.arange(len(self.labels)))
-        found = frame[self.name].replace_strict(
-            self.labels, places, default=-1, return_dtype=pl.Int64
+    @classmethod
+    def whole(cls, records: int) -> Units:
+        """Return the one unit of a table without classes."""
+        return cls(None, None, [[0]], np.array([records]))
+
+    @property
+    def records(self) -> Ints:
+        """Return how many records each unit has."""
+        return np.array([self.counts[places].sum() for places in self.classes])
+
+    def locate(self, frame: pl.DataFrame) -> tuple[Ints, Ints]:
+        """Return the class of each record and its unit, -1 where the class is withheld."""
+        if self.labels is None:
+            return np.zeros((2, frame.height), dtype=np.int64)[0], np.zeros(frame.height, np.int64)
+        domain = self.labels.domain
+        places = pl.Series(np.arange(len(domain)))
+        codes = frame[self.name or ""].replace_strict(
+            domain, places, default=len(domain), return_dtype=pl.Int64
         )
-        return found.to_numpy()
+        unit_of = np.full(len(domain) + 1, -1)
+        for unit, classes in enumerate(self.classes):
+            unit_of[classes] = unit
+        return codes.to_numpy(), unit_of[codes.to_numpy()]
 
 
-Decide = Callable[[pl.DataFrame], tuple[ReleasedClasses, Condenser]]
+Decide = Callable[[pl.DataFrame], tuple[Units, Condenser]]
+
+
+def divide_classes(
+    by_class: ClassCondenser, counted: pl.DataFrame, label: str, level: str | None, *, persons: bool
+) -> tuple[Units, Condenser]:
+    """Return the classes, or pools of small ones, and the condenser with the size of its groups.
+
+    ``counted`` says how many rows there are of each class and level; with ``persons``, nobody
+    knows how many people these are, and groups are as small as is allowed.
+    """
+    codes, schema, _ = labels_of(*enter_column(counted[label]))  # refuses missing ones
+    rows = counted["rows"].to_numpy().astype(np.int64)
+    refuse_quantity(len(schema.domain), int(rows.sum()))
+    levels = None if level is None else check_levels(counted[level], counted.height)
+    least = by_class.min_group or 0
+    top = int(levels.max()) if levels is not None else max(by_class.k or 0, least)
+    some = np.minimum(rows, top + 1)  # as many as decide whether a class is small
+    counts = np.bincount(codes, weights=rows).astype(np.int64)
+    units, k = by_class._plan(
+        Labels(np.repeat(codes, some), schema, int(rows.sum())),
+        None if levels is None else np.repeat(levels, some),
+        lambda unit: least if persons else int(counts[unit.classes].sum()),
+    )
+    condenser: Condenser = clone(by_class.condenser).set_params(k=2 if k is None else k)
+    return Units(label, schema, [unit.classes for unit in units], counts), condenser
+
+
+class Deal:
+    """Which block a record belongs to, by lot: whole people, and else by what the record holds.
+
+    Records whose content very many share would fill a block; they are dealt out one by one, and it
+    does not matter which of them goes where.
+    """
+
+    def __init__(self, common: Keys) -> None:
+        self._common = common
+        self._seen = dict.fromkeys(common.tolist(), 0)
+
+    def turns(self, keys: Keys) -> Keys:
+        """Return a number for each record, by which blocks take turns."""
+        turns = keys.copy()
+        for key in np.intersect1d(keys, self._common).tolist():
+            rows = np.flatnonzero(keys == np.uint64(key))
+            with np.errstate(over="ignore"):
+                turns[rows] += (self._seen[key] + np.arange(len(rows))).astype(np.uint64)
+            self._seen[key] += len(rows)
+        return turns
 
 
 @dataclass
-class Leaves:
-    """How many records and people each leaf has, the highest level in it, and sums of all."""
+class Tally:
+    """What went into blocks: how many records, and the sum of their keys."""
 
-    records: Ints
-    people: Ints
-    levels: Ints
-    sums: Floats  # (2, d): of the standardised records, and of their absolute values
+    records: int = 0
+    keys: int = 0
 
-    @classmethod
-    def empty(cls, leaves: int, dimensions: int) -> Leaves:
-        records, people, levels = np.zeros((3, leaves), dtype=np.int64)
-        return cls(records, people, levels, np.zeros((2, dimensions)))
+    def add(self, keys: Keys) -> None:
+        """Take note of records."""
+        self.records += len(keys)
+        self.keys = (self.keys + int(keys.sum(dtype=np.uint64))) % 2**64
 
-    def merge(self, other: Leaves) -> None:
-        """Take in what was counted elsewhere."""
+    def merge(self, other: Tally) -> None:
+        """Take in what was noted elsewhere."""
         self.records += other.records
-        self.people += other.people
-        np.maximum(self.levels, other.levels, out=self.levels)
-        self.sums += other.sums
+        self.keys = (self.keys + other.keys) % 2**64
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One cell: which leaves it consists of, and how many records are drawn for it."""
+class Attacked(NamedTuple):
+    """The people of some blocks, and all records that were drawn from these."""
+
+    members: pl.DataFrame
+    released: pl.DataFrame
+
+
+class BlockSummary(NamedTuple):
+    """What is known of a finished block: counts and sums, no record."""
 
     number: int
-    unit: int
-    leaves: Ints
-    records: int
-    drawn: int
-    share: float  # of all records
+    tally: Tally
+    released: int
+    groups: GroupFacts
+    rests_on: dict[str, int]
+    rules: list[RuleSummary]
+    broken: dict[str, int]
+    notes: list[str]
 
 
-class JoinedLeaves(NamedTuple):
-    """Leaves of one class that are condensed together."""
+Write = Callable[[int, pl.DataFrame], Any]  # puts down the records of a block
 
-    unit: int
-    leaves: Ints
-    records: int
-    people: int
-    level: int  # the highest
+
+class Finished(NamedTuple):
+    """A block that was condensed and written."""
+
+    summary: BlockSummary
+    part: Any  # what writing it returned
+    attacked: Attacked | None
 
 
 @dataclass(frozen=True)
-class CellPlan:
-    """How every record of a table is encoded, placed and condensed; it holds no row."""
+class BlockPlan:
+    """How every record of a table is placed and condensed; it holds no row."""
 
     condenser: Condenser  # unfitted: how to group and draw
-    classes: ReleasedClasses
-    person: str | None
-    level: str | None
+    schema: Schema
+    units: Units
+    rates: list[Ints]  # of the classes of each unit
+    encoder: TableEncoder
+    settled: Settled
+    blocks: Ints  # of each unit
+    common: Keys
     seed: tuple[int, ...]
-    layout: Layout
-    cuts: list[Cuts]  # of each class
+    person: str | None
+    rows_each: float  # of a person
 
     @property
-    def dimensions(self) -> int:
-        """Return how many coordinates a record has."""
-        return len(self.layout.encoder.scales_)
+    def firsts(self) -> Ints:
+        """Return the first block of each unit, and how many blocks there are."""
+        return np.cumsum([0, *self.blocks.tolist()])
 
-    @property
-    def first_leaves(self) -> Ints:
-        """Return the first leaf of each class, and how many leaves there are."""
-        return np.cumsum([0, *(tree.leaves for tree in self.cuts)])
-
-    def no_leaves(self) -> Leaves:
-        """Return counts of nothing yet."""
-        return Leaves.empty(int(self.first_leaves[-1]), self.dimensions)
-
-    def records(self, frame: pl.DataFrame) -> Records:
-        """Return the encoded records of a batch, without those of withheld classes."""
-        people = None if self.person is None else person_keys(frame[self.person], self.seed[1])
-        records = _records(frame, self.layout, self.classes, self.condenser.k, self.level, people)
-        return records[records["unit"] >= 0]
-
-    def placed(self, records: Records, counted: Leaves) -> tuple[Records, Ints]:
-        """Return records with their leaves, and count them.
-
-        People with several rows have one leaf: all of their records must be here.
-        """
-        if self.person is not None:  # sums over a person's rows have one order
-            records = records[row_order(records, self.seed[0])]
-        points = standardised(records, self.layout)
-        leaves, people = self._locate(records, points)
-        size = len(counted.records)
-        counted.records += np.bincount(leaves, minlength=size)
-        counted.people += np.bincount(people, minlength=size)
-        np.maximum.at(counted.levels, leaves, records["level"])
-        counted.sums += [points.sum(axis=0), np.abs(points).sum(axis=0)]
-        return records, leaves
-
-    def _locate(self, records: Records, points: Floats) -> tuple[Ints, Ints]:
-        """Return the leaf of each record, and of each person."""
-        if self.person is None:
-            leaves = self._leaves_of(points, records["unit"])
-            return leaves, leaves
-        first, place = _people_of(records)
-        people = self._leaves_of(_person_means(points, place), records["unit"][first])
-        return people[place], people
-
-    def _leaves_of(self, points: Floats, units: Ints) -> Ints:
-        leaves = np.empty(len(points), dtype=np.int64)
-        for unit, (tree, first) in enumerate(zip(self.cuts, self.first_leaves)):
-            rows = units == unit
-            leaves[rows] = first + tree.locate(points[rows])
-        return leaves
-
-    def joined(self, counted: Leaves) -> list[JoinedLeaves]:
-        """Join leaves until they can hold their own levels, class by class."""
-        found = []
-        for unit, (tree, first) in enumerate(zip(self.cuts, self.first_leaves)):
-            some = slice(first, first + tree.leaves)
-            owner = tree.joined(counted.people[some], counted.levels[some])
-            for cell in range(owner.max() + 1):
-                leaves = first + np.flatnonzero(owner == cell)
-                records, people = counted.records[leaves].sum(), counted.people[leaves].sum()
-                level = counted.levels[leaves].max()
-                found.append(JoinedLeaves(unit, leaves, int(records), int(people), int(level)))
-        return [one for one in found if one.records]
-
-    def cells(self, found: list[JoinedLeaves]) -> list[Cell]:
-        """Return the cells, with how many records are drawn for each."""
-        sizes = np.array([one.records for one in found])
-        if sizes.max(initial=0) > _MOST:
-            raise DataError(
-                f"{sizes.max():,} records are too much alike, or ask for groups too large, to be "
-                f"condensed apart, and at most {_MOST:,} can be together: leave out columns with "
-                "few different values, or condense distinct records with lower levels"
-            )
-        # as a whole release draws its groups: how many of the records of a cell there are is not
-        # told to the last one
+    @cached_property
+    def attacked(self) -> set[int]:
+        """Return the blocks that are attacked: one of each unit, as far as memory allows."""
         rng = np.random.default_rng([*self.seed, 2**32 + 1])
-        shares = sizes / sizes.sum()
-        exact = self.condenser.exact_totals
-        drawn = (sizes if exact else rng.multinomial(sizes.sum(), shares)).tolist()
-        return [
-            Cell(number, one.unit, one.leaves, one.records, drawn[number], float(shares[number]))
-            for number, one in enumerate(found)
-        ]
+        order, firsts = rng.permutation(len(self.blocks)), self.firsts
+        sizes = np.cumsum((self.units.records / self.blocks)[order])
+        some = order[: 1 + int((sizes <= _ATTACKED).sum())]
+        return {int(firsts[unit] + rng.integers(self.blocks[unit])) for unit in some}
 
-    def condense(self, records: Records, cell: Cell) -> tuple[pl.DataFrame, CellSummary]:
-        """Return the pseudo-records of a cell, with their class, and its summary."""
+    def placed(
+        self, frame: pl.DataFrame, deal: Deal, tally: Tally
+    ) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield the records of a batch, block by block, without those of withheld classes."""
+        unit = self.units.locate(frame)[1]
+        frame, unit = frame.filter(unit >= 0), unit[unit >= 0]
+        keys = row_keys(frame, self.seed[0])
+        tally.add(keys)
+        if self.person is not None:
+            keys = person_keys(frame[self.person], self.seed[1])
+        turns = deal.turns(keys) % self.blocks[unit].astype(np.uint64)
+        places = self.firsts[unit] + turns.astype(np.int64)
+        order = np.argsort(places, kind="stable")
+        found, starts = np.unique(places[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(order)]
+        frame = frame[order]
+        for place, start, end in zip(found.tolist(), starts.tolist(), ends):
+            yield place, frame[start:end]
+
+    def condense(self, frame: pl.DataFrame, number: int) -> tuple[pl.DataFrame, BlockSummary]:
+        """Return the pseudo-records of a block, with their class, and its summary.
+
+        A function of the set of its records and of the block's own seed: it does not matter in
+        which order they came, nor on which thread, process or machine it runs.
+        """
+        keys, tally = row_keys(frame, self.seed[0]), Tally()
+        tally.add(keys)
+        frame = frame[np.argsort(keys, kind="stable")]
         part: Condenser = clone(self.condenser)
         if part.time_budget is not None:
-            part.set_params(time_budget=part.time_budget * cell.share)
-        drawn, summary = condense_cell(
-            records,
-            self.layout,
-            part,
-            self.seed,
-            cell.number,
-            size=cell.drawn,
-            persons=self.person is not None,
-            levelled=self.level is not None,
+            part.set_params(time_budget=part.time_budget * len(keys) / self.units.records.sum())
+        # ranges are widened by groups: each block has codes of its own
+        encoder = self.encoder.with_codecs([copy(codec) for codec in self.encoder.codecs.values()])
+        rng = np.random.default_rng([*self.seed, number])
+        unit = int(np.searchsorted(self.firsts, number, side="right")) - 1
+        classes = self._classes(frame, unit)
+        part._fit_part(frame, self.schema, encoder, self.settled, rng, classes)
+        synthesis = part._synthesis
+        drawn = synthesis.draw(None, rng)
+        if classes is not None and isinstance(synthesis, Papers):
+            codes = classes.classes.draw(np.zeros(drawn.height, dtype=np.int64), rng)
+            drawn = with_labels(drawn, classes.classes.labels, codes, encoder)
+        broken = refuse_broken(synthesis.plan, drawn, accept=part.accept_broken_rules)
+        names = [*encoder.codecs, *([] if self.units.name is None else [self.units.name])]
+        return drawn.select(names), BlockSummary(
+            number,
+            tally,
+            drawn.height,
+            part.groups_,
+            part.rests_on_,
+            part.rules_,
+            broken,
+            synthesis.notes,
         )
-        if self.classes.name is not None:
-            label = self.classes.labels[cell.unit : cell.unit + 1].alias(self.classes.name)
-            drawn = drawn.with_columns(label.new_from_index(0, drawn.height))
-        return drawn, summary
+
+    def finish(self, frame: pl.DataFrame, number: int, write: Write) -> Finished:
+        """Condense a block and write it; keep it if it is attacked."""
+        drawn, summary = self.condense(frame, number)
+        attacked = Attacked(frame, drawn) if number in self.attacked else None
+        return Finished(summary, write(number, drawn), attacked)
+
+    def _classes(self, frame: pl.DataFrame, unit: int) -> ClassRows | None:
+        if self.units.labels is None:
+            return None
+        classes = Classes(self.units.labels, [self.rates[unit]])
+        codes = self.units.locate(frame)[0]
+        return ClassRows(classes, codes, np.zeros(len(codes), dtype=np.int64))
 
 
 def make_plan(
@@ -217,10 +300,11 @@ def make_plan(
     facts: TableFacts,
     sample: pl.DataFrame,
     people: Keys | None,
+    common: Keys,
     decide: Decide,
-    cell: Callable[[int], int],
+    size_of: Callable[[int], int],
     seed: tuple[int, ...],
-) -> CellPlan:
+) -> BlockPlan:
     """Decide how to condense a table, from its facts and a sample of its rows.
 
     Parameters
@@ -228,67 +312,210 @@ def make_plan(
     schema : Schema
         The columns with their roles, without the target.
     facts : TableFacts
+        Of the whole table.
     sample : polars.DataFrame
-        Rows chosen at random; of whole people where these have several rows.
+        Rows of it, whole people where they have several.
     people : ndarray of uint64, optional
-        The keys of the sample's people, where these have several rows.
+        The keys of the sample's people, where they have several rows.
+    common : ndarray of uint64
+        The keys of rows that very many share.
     decide : callable
-        Returns which classes are released, and how to group and draw (an unfitted condenser), from
+        Returns what is condensed apart, and how to group and draw (an unfitted condenser), from
         how many rows there are of each class and level.
-    cell : callable
-        Returns about how many records a cell has, from how many coordinates a record has.
+    size_of : callable
+        Returns how many records a block should have, from how many coordinates a record has.
     seed : tuple of int
         The secret that everything random follows from.
     """
     person, level = (next(iter(schema.named(role)), None) for role in (Role.PERSON, Role.LEVEL))
-    classes, condenser = decide(facts.units())
-    highest = condenser.k if level is None else _highest(facts, level)
+    units, condenser = decide(facts.units())
     rng = np.random.default_rng([*seed, 2**32])
-    exact = condenser.exact_totals
-    layout = fit_layout(schema, facts, sample, people, highest, rng, exact=exact)
-    wanted = cell(len(layout.encoder.scales_))
-    sample, people = sample[: 2 * wanted], None if people is None else people[: 2 * wanted]
-    records = _records(sample, layout, classes, condenser.k, level, people)
-    points, least = standardised(records, layout), 4 * int(records["level"].max(initial=1))
-    if people is not None:  # people are placed by their means, which lie closer to each other
-        place = _people_of(records)[1]
-        points = _person_means(points, place)[place]
-    cuts = [
-        grow_cuts(points[records["unit"] == unit], int(count), wanted, least)
-        for unit, count in enumerate(classes.records.tolist())
-    ]
-    return CellPlan(condenser, classes, person, level, seed, layout, cuts)
+    k, highest = facts.levels(level, condenser.k)
+    persons = None if people is None else np.unique(people, return_inverse=True)[1]
+    levels = check_levels(condenser.k if level is None else sample[level], sample.height)
+    least = k if condenser._keeps_shape else highest
+    crowd = Crowd.of_kept(least, levels <= least, persons, rng)
+    known = sample.drop([] if units.name is None else units.name)
+    encoder = TableEncoder(schema).fit_longer(known, facts.more(known, persons, least), crowd)
+    encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
+    rates = [_rates(units, unit, condenser, rng) for unit in range(len(units.classes))]
+    settled = Settled((), _GROWN_ON)
+    if condenser._keeps_shape:
+        codes, unit = units.locate(sample)
+        labelled = None
+        if units.labels is not None:
+            labelled = ClassRows(Classes(units.labels, rates), codes, unit)
+        block = Block(known, levels, persons, locate_sensitive(known, schema), labelled)
+        rules = settle_rules(block.at(unit >= 0), encoder, condenser.rules, rng)
+        settled = Settled(rules, _GROWN_ON)
+    rows_each = facts.records / facts.people
+    size = max(size_of(len(encoder.scales_)), round(_ROOM * highest * rows_each))
+    if units.records.max() > _MOST < size:
+        raise DataError(
+            f"levels up to {highest:,} ask for blocks of {size:,} records, and at most {_MOST:,} "
+            "can be condensed together: lower the levels, or withhold those records"
+        )
+    blocks = np.maximum(1, units.records // size)
+    return BlockPlan(
+        condenser, schema, units, rates, encoder, settled, blocks,
+        common if person is None else np.empty(0, dtype=np.uint64), seed, person, rows_each,
+    )  # fmt: skip
 
 
-def _people_of(records: Records) -> tuple[Ints, Ints]:
-    """Return a record of each person of each class, and the number of every record's person."""
-    order = np.lexsort((records["unit"], records["person"]))
-    person, unit = records["person"][order], records["unit"][order]
-    new = np.r_[True, (person[1:] != person[:-1]) | (unit[1:] != unit[:-1])][: len(order)]
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.cumsum(new) - 1
-    return order[new], place
+def _rates(units: Units, unit: int, condenser: Condenser, rng: np.random.Generator) -> Ints:
+    """Return how often each class occurs in a unit: drawn once, unless totals are exact."""
+    rates = np.zeros(len(units.counts), dtype=np.int64)
+    rates[units.classes[unit]] = units.counts[units.classes[unit]]
+    if condenser.exact_totals or len(units.classes[unit]) == 1:
+        return rates
+    return np.asarray(rng.multinomial(rates.sum(), rates / rates.sum()))
 
 
-def _person_means(points: Floats, place: Ints) -> Floats:
-    """Return the mean of each person's records."""
-    sums = [np.bincount(place, weights=column) for column in points.T]
-    return np.stack(sums, axis=1) / np.bincount(place)[:, None]
+@dataclass(frozen=True)
+class PartedRelease(GroupAttributes):
+    """What is known of a release of many blocks, verified; a fitted condenser says the same."""
+
+    plan: BlockPlan
+    blocks: list[BlockSummary]
+    records: int  # of the table
+    groups_: GroupFacts
+    attacked: Attacked
+    parts: list[Any]  # what writing the blocks returned
+
+    @property
+    def released(self) -> int:
+        """Return how many records were released."""
+        return sum(block.released for block in self.blocks)
+
+    @property
+    def rests_on_(self) -> dict[str, int]:
+        return fewest_of(block.rests_on for block in self.blocks)
+
+    @property
+    def rules_(self) -> list[RuleSummary]:
+        """The rules of all blocks, counted in all records of the table."""
+        sizes = [block.tally.records for block in self.blocks]
+        rng = np.random.default_rng([*self.plan.seed, 2**32 + 2])
+        found = []
+        for rules in zip(*(block.rules for block in self.blocks)):
+            share = float(np.average([one.share_broken for one in rules], weights=sizes))
+            people = share * sum(sizes) / self.plan.rows_each
+            enough = people >= draw_threshold(min(self.rests_on_.values()), rng)
+            found.append(rules[0]._replace(share_broken=share if enough else 0.0))
+        return found
+
+    @property
+    def broken_rules_(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for block in self.blocks:
+            for rule, count in block.broken.items():
+                counts[rule] = counts.get(rule, 0) + count
+        return counts
+
+    @property
+    def notes_(self) -> list[str]:
+        condenser, every = self.plan.condenser, [note for b in self.blocks for note in b.notes]
+        notes = fact_notes(self.groups_, exact=condenser.exact_totals)
+        notes += table_notes(self.groups_, self.plan.encoder) + list(dict.fromkeys(every))
+        return notes + rule_notes(condenser.rules, self.rules_)
+
+    @property
+    def k(self) -> int:
+        return int(self.plan.condenser.k)
+
+    k_ = k
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        if self.plan.units.labels is None:
+            raise AttributeError("there are no classes")
+        return self.plan.units.labels.classes
+
+    @property
+    def _weakest(self) -> Shape | Papers:
+        """Return a synthesis whose sentence holds for every record."""
+        synthesis = self.plan.condenser._unfitted()
+        synthesis.shown = self.rests_on_
+        return synthesis
+
+    @property
+    def _rule_plan(self) -> PartedRelease:
+        return self
+
+    def count_broken(self, released: pl.DataFrame) -> list[int]:
+        """Return how many released records break each rule: counted block by block as drawn."""
+        broken = self.broken_rules_
+        return [broken.get(one.rule, 0) for one in self.rules_]
 
 
-def _highest(facts: TableFacts, level: str) -> int:
-    """Return the highest level that the table can have."""
-    levels = check_levels(facts.units()[level], facts.units().height)
-    return int(levels[levels <= facts.records].max(initial=1))
+class Engine(Protocol):
+    """Reads a table and condenses its blocks, somewhere."""
+
+    sample: int  # records of a sample
+
+    @property
+    def read(self) -> Read: ...
+    def block_of(self, dimensions: int) -> int: ...
+    def condense(self, plan: BlockPlan, write: Write) -> tuple[Tally, list[Finished]]: ...
 
 
-def _records(
-    frame: pl.DataFrame,
-    layout: Layout,
-    classes: ReleasedClasses,
-    k: int,
-    level: str | None,
-    people: Keys | None,
-) -> Records:
-    levels = check_levels(k if level is None else frame[level], frame.height)
-    return layout.records(frame, classes.units(frame), levels, people)
+def condense_blocks(
+    engine: Engine,
+    schema: Schema,
+    decide: Decide,
+    write: Write,
+    *,
+    target: str | None,
+    sample: Sampled,
+    seed: tuple[int, ...],
+) -> PartedRelease:
+    """Condense a table that is read several times, and write the release block by block.
+
+    Parameters
+    ----------
+    engine : Engine
+        Reads the table from the beginning, and does the work.
+    schema : Schema
+        The columns with their roles, without the target.
+    decide : callable
+        Returns what is condensed apart, and how to group and draw (an unfitted condenser), from
+        how many rows there are of each class and level.
+    write : callable
+        Takes the number of a block and its pseudo-records; called by several threads or machines.
+    target : str, optional
+        The column of classes.
+    sample : Sampled
+        Rows of the table.
+    seed : tuple of int
+        The secret that everything random follows from.
+    """
+    known = engine.read(KnownTable(schema, target, engine.sample, sample.records, seed[1]))
+    rows, people = known.people() or (sample.rows, None)
+    plan = make_plan(
+        schema, known.facts, rows, people, sample.common, decide, engine.block_of, seed
+    )
+    placed, finished = engine.condense(plan, write)
+    return _verified(plan, finished, placed, known.facts.records)
+
+
+def _verified(
+    plan: BlockPlan, finished: list[Finished], placed: Tally, records: int
+) -> PartedRelease:
+    """Raise unless all blocks together keep what was promised and hold every record once."""
+    finished.sort(key=lambda one: one.summary.number)
+    blocks = [one.summary for one in finished]
+    held = Tally()
+    for block in blocks:
+        held.merge(block.tally)
+    if held != placed or held.records != int(plan.units.records.sum()):
+        raise DataError(
+            f"the blocks hold {held.records} records, but the table has "
+            f"{int(plan.units.records.sum())}: did the table change while it was read?"
+        )
+    facts = GroupFacts.joined([block.groups for block in blocks])
+    if not facts.valid:
+        raise PrivacyError("a group is smaller than the level of a record: nothing is released")
+    facts = replace(facts, suppressed=facts.suppressed + records - held.records)
+    members, released = zip(*(one.attacked for one in finished if one.attacked is not None))
+    attacked = Attacked(pl.concat(members), pl.concat(released))
+    return PartedRelease(plan, blocks, records, facts, attacked, [one.part for one in finished])

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tulle._large.layout import Records
 from tulle._types import Ints
 from tulle.errors import DataError
+
+Records = NDArray[Any]  # of the type that a spill has
 
 
 class Spill:
@@ -60,8 +61,12 @@ class Spill:
         found, starts = np.unique(leaves, return_index=True)
         for leaf, part in zip(found.tolist(), np.split(records, starts[1:])):
             if leaf >= 0:
-                self._held[leaf].append(part)
-                self._bytes += part.nbytes
+                self.put(leaf, part)
+
+    def put(self, leaf: int, records: Records) -> None:
+        """Put records to one leaf."""
+        self._held[leaf].append(records)
+        self._bytes += records.nbytes
         if self._bytes > self._memory:
             self.flush()
 
@@ -84,20 +89,9 @@ class Spill:
         self._held = [[] for _ in self._held]
         self._bytes = 0
 
-    def more(self, leaves: int) -> Ints:
-        """Return the numbers of so many new leaves."""
-        first = len(self._held)
-        self._held += [[] for _ in range(leaves)]
-        self._blocks += [[] for _ in range(leaves)]
-        return np.arange(first, first + leaves)
-
-    def pieces(self, leaves: Ints, rows: int) -> Iterator[Records]:
-        """Yield the records of some leaves that are in the file, so many at a time."""
-        step = rows * self._dtype.itemsize
-        for leaf in leaves.tolist():
-            for start, size in list(self._blocks[leaf]):
-                for at in range(start, start + size, step):
-                    yield self._records([(at, min(step, start + size - at))])
+    def holds(self, leaf: int) -> bool:
+        """Return whether a leaf has records."""
+        return bool(self._blocks[leaf] or self._held[leaf])
 
     def read(self, leaves: Ints) -> Records:
         """Return the records of some leaves; several threads may do so at once."""

@@ -190,6 +190,7 @@ class Planner:
     rng: np.random.Generator
     counted: Flags  # False for rows of people who ask for more than k: nothing is learnt of them
     given: frozenset[str] = frozenset()  # columns that are never made of others
+    part: bool = False  # of a larger table, which decides whether enough people break a rule
 
     def plan(self, rules: Sequence[tuple[Rule, bool]]) -> tuple[Plan, list[Column]]:
         """Return the plan, and the columns to model in place of the given ones."""
@@ -219,7 +220,7 @@ class Planner:
 
     def _kept(self, rule: Rule, found: bool) -> Kept:
         wrong = broken(rule, self.values) & self.counted
-        many = people_among(wrong, self.people) >= draw_threshold(self.k, self.rng)
+        many = self.part or people_among(wrong, self.people) >= draw_threshold(self.k, self.rng)
         return Kept(rule, found, float(wrong.mean()) if many else 0.0)
 
     # -- columns that follow by arithmetic --------------------------------------------------------

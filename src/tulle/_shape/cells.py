@@ -164,15 +164,22 @@ Cells = NumberCells | CategoryCells
 
 
 def fit_cells(
-    column: Column, k: int, owners: Owners, rng: np.random.Generator, *, exact: bool
+    column: Column,
+    k: int,
+    owners: Owners,
+    rng: np.random.Generator,
+    *,
+    exact: bool,
+    settled: bool = False,
 ) -> tuple[Cells, Ints]:
     """Find the cells of a column and return them with the cell of each row.
 
     A state of fewer than ``k`` people does not exist: its rows get cells of others at random.
-    Unless ``exact``, blocks of numbers are made of a random half of the people.
+    Unless ``exact``, blocks of numbers are made of a random half of the people. Categories that
+    are ``settled`` are those of ``k`` people of a larger table.
     """
     if isinstance(column, CategoryColumn):
-        least = _ANY if column.keep_rare else k
+        least = _ANY if column.keep_rare or settled else k
         enough = _ANY if column.keep_rare else draw_threshold(k, None if exact else rng)
         return _fit_categories(column, enough, least, owners)
     return _fit_numbers(column, k, owners, rng, exact)

@@ -215,6 +215,8 @@ def fit_shape(
     exact: bool = False,
     dependent: bool = True,
     demands: Sequence[Diversity] = (),
+    settled: bool = False,
+    most: int | None = None,
 ) -> ShapeModel:
     """Fit the model of a table.
 
@@ -244,6 +246,10 @@ def fit_shape(
     demands : sequence of Diversity
         What the values of sensitive columns must look like in every leaf of their trees. Such a
         column is never restored from another: a value that gives it away would reveal it.
+    settled : bool
+        Whether a larger table decided which categories there are.
+    most : int, optional
+        Rows that trees are grown on; the counts of their leaves are those of all rows.
     """
     asked = {demand.name: demand for demand in demands}
     n = len(cells_of(columns[0]))
@@ -260,59 +266,14 @@ def fit_shape(
     kept.sort(key=lambda column: column.name != label)
     own = spawn(rng, len(kept))
     coded = on_all_cores(
-        lambda place: fit_cells(kept[place], k, owners, own[place], exact=exact),
+        lambda place: fit_cells(kept[place], k, owners, own[place], exact=exact, settled=settled),
         range(len(kept)),
         n * len(kept),
     )
     models, cells = [model for model, _ in coded], [codes for _, codes in coded]
-    names = [column.name for column in columns]
-    return fit_coded(
-        names, models, cells, k, owners, rng,
-        columns=kept, dependencies=found, labelled=label is not None, group=group, levels=levels,
-        weights=weights, demands=demands, exact=exact,
-    )  # fmt: skip
-
-
-def fit_coded(
-    names: list[str],
-    models: list[Cells],
-    cells: list[Ints],
-    k: int,
-    owners: Owners,
-    rng: np.random.Generator,
-    *,
-    columns: Sequence[Column] | None = None,
-    dependencies: Sequence[Dependency] = (),
-    labelled: bool = False,
-    group: Group | None = None,
-    levels: Ints | None = None,
-    weights: Mapping[str, float] = MappingProxyType({}),
-    demands: Sequence[Diversity] = (),
-    exact: bool = False,
-    most: int | None = None,
-) -> ShapeModel:
-    """Fit the model of a table that is in cells already.
-
-    Parameters
-    ----------
-    names : list of str
-        All columns, also those that ``dependencies`` restore.
-    models, cells : list
-        The columns in the order they are drawn, and the cell of each row.
-    owners : Owners
-        Whose the rows are.
-    columns : sequence of NumberColumn and CategoryColumn, optional
-        The columns themselves, in the same order, where they are at hand: points are then finer
-        than cells.
-    labelled : bool
-        Whether the first column is that of classes.
-    most : int, optional
-        Rows that trees are grown on; the counts of their leaves are those of all rows.
-    """
-    asked = {demand.name: demand for demand in demands}
     least = k if exact else _LEAF * k
     coordinates = [model.coordinates(len(models)) for model in models]
-    points, ends = _points(models, cells, coordinates, columns)
+    points, ends = _points(models, cells, kept)
     scale = np.repeat([weights.get(m.name, 1.0) for m in models], np.diff(ends, prepend=0))
     if group is not None and levels is not None and (levels > k).any():
         cells = _blur(points, cells, ends, group(_weighted(points, scale), levels), levels > k, rng)
@@ -324,7 +285,7 @@ def fit_coded(
     if group is not None:
         size = max(_GROUP * k, _GROUP_BY_COLUMN * len(models))
         members = group(_weighted(points, scale), np.full(len(points), size))
-        labels = _labels(members, cells[0]) if labelled else None
+        labels = _labels(members, cells[0]) if label is not None else None
         # a class that is known from the group needs no point
         first = int(ends[0]) if labels is not None and len(models) > 1 else 0
         groups = condense(points[:, first:], members, owners, k, None if exact else rng)
@@ -333,27 +294,21 @@ def fit_coded(
         if model.name in asked:
             _check_demand(asked[model.name], forest, codes, model.size)
     fitted = ShapeModel(
-        k, len(cells[0]), names, models, forests, known, scores, coordinates, groups, labels,
-        list(dependencies), least,
+        k, n, [column.name for column in columns], models, forests, known, scores, coordinates,
+        groups, labels, found, least,
     )  # fmt: skip
     fitted.verify()
     return fitted
 
 
 def _points(
-    models: list[Cells],
-    cells: list[Ints],
-    coordinates: list[Floats],
-    columns: Sequence[Column] | None,
+    models: list[Cells], cells: list[Ints], columns: Sequence[Column]
 ) -> tuple[Floats, Ints]:
     """Return the rows as points, and where the dimensions of each column end."""
-    if columns is None:
-        parts = [place[codes] for place, codes in zip(coordinates, cells)]
-    else:
-        parts = [
-            model.points(column, codes, len(models))  # type: ignore[arg-type]
-            for model, column, codes in zip(models, columns, cells)
-        ]
+    parts = [
+        model.points(column, codes, len(models))  # type: ignore[arg-type]
+        for model, column, codes in zip(models, columns, cells)
+    ]
     return np.hstack(parts), np.cumsum([part.shape[1] for part in parts])
 
 

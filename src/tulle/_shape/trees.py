@@ -217,6 +217,17 @@ def _hold_enough(
 ) -> tuple[Ints, Ints]:
     """Undo splits that leave fewer people of the whole table than every leaf must hold."""
     split = split.copy()
+    if owners.people is None:  # children add up to their parent
+        # lists: a step of this loop is a few numbers, and arrays of two are slow
+        held = np.bincount(leaf, weights=owners.weights, minlength=len(split)).tolist()
+        places, inner = left.tolist(), (split >= 0).tolist()
+        for node in range(len(split) - 1, -1, -1):  # children have higher numbers than parents
+            if inner[node]:
+                first, second = held[places[node]], held[places[node] + 1]
+                held[node] = first + second
+                if min(first, second) < least:
+                    split[node] = -1
+        return split, _ends(split, left)[leaf]
     inner = np.flatnonzero(split >= 0)
     parent = np.zeros(len(split), dtype=np.int64)
     parent[left[inner]] = parent[left[inner] + 1] = inner
@@ -250,11 +261,11 @@ def _take_back(
 
 def _ends(split: Ints, left: Ints) -> Ints:
     """Return the leaf in which whatever reached each node ends now that splits were undone."""
-    end = np.arange(len(split))
-    for node in range(len(split)):  # downward: whatever hangs below a leaf ends there
-        if left[node] and (split[node] < 0 or end[node] != node):
-            end[left[node]] = end[left[node] + 1] = end[node]
-    return end
+    end, places, inner = list(range(len(split))), left.tolist(), (split >= 0).tolist()
+    for node, place in enumerate(places):  # downward: whatever hangs below a leaf ends there
+        if place and (not inner[node] or end[node] != node):
+            end[place] = end[place + 1] = end[node]
+    return np.array(end)
 
 
 def _drawn_again(

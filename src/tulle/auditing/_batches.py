@@ -1,7 +1,8 @@
-"""The audit of tables larger than memory: people are sampled, the release and the original are not.
+"""The audit of tables larger than memory: as any audit on samples of people, and then on all.
 
-Scales, kinds and the measures of use rest on a sample of each table; copies are looked for among
-all records, and every attack searches all of them, batch by batch.
+Every attack and measure is tried on a sample of each table. Those that look for the record nearest
+to a person are tried once more among all records, batch by batch: a part of a release understates
+what they find.
 """
 
 from __future__ import annotations
@@ -19,25 +20,20 @@ from tulle._attacks.copies import EXACT_STORY
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._attacks.scans import ALIKE, CopyScan, Spacing, inference, linkage, near_copies
-from tulle._large.facts import SAMPLE, KeyCount, Keys, person_keys, row_keys
-from tulle._large.machine import sample_rows
+from tulle._large.facts import HashSample, KeyCount, Keys, Read, person_keys, row_keys, sample_rows
+from tulle._large.machine import Batches, Budget, Machine
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState
 from tulle.auditing._attackers import Attacker, attackers_of, knowledge
 from tulle.auditing._tables import Aligned, align, alike, entries_of
-from tulle.auditing.audit import LIMITS, Audit, secrets_of, seeded, target_of, unaudited
+from tulle.auditing.audit import Audit, audited, secrets_of, seeded, target_of
 from tulle.errors import DataError
 from tulle.table._states import Writing, writing_of
 from tulle.table.schema import Column, Kind, Role
 
-Batches = Callable[[], Iterator[pl.DataFrame]]  # reads a table from its beginning
 _ATTEMPTS = 200
-_UNTRIED = (
-    "Attacks that hold the whole release at once were not tried, as it is larger than memory: "
-    "singling out, membership, homogeneity, one-to-one linkage, linkability, exact values, planes "
-    "and sums of numbers."
-)
+_HELD = 50_000  # records of each table that are held at once
 
 
 def audit_batches(
@@ -70,8 +66,11 @@ def audit_batches(
     """
     seed, rng = seeded(random_state)
     words = tuple(rng.integers(2**63, size=4).tolist())
-    some, records = sample_rows(original, SAMPLE, words)
-    shown, released = sample_rows(release, SAMPLE, words)
+    some, records, _ = sample_rows(_read(original), _HELD, words)
+    shown, released, _ = sample_rows(_read(release), _HELD, words)
+    person = person_of(policy, some)
+    if person is not None:
+        some = _whole_people(original, person, records, words[1])
     tables = align(some, shown, control, policy)
     view = BatchView.of(tables, some, policy, words[1])
     target = target_of(tables, target)
@@ -97,12 +96,16 @@ def audit_batches(
             *searches.results(spacings, tables.release),
         ]
     held = "no control" if control is None else f"{control.height:,} in the control"
-    return unaudited(tables, k=k, title=title).extended(
+    return audited(tables, rng, target=target, k=k, attempts=tried, title=title).extended(
         summary=f"{counted(records, 'original record')}, {counted(released, 'released record')}, "
         f"{held}; {counted(len(tables.columns), 'column')}.",
         attacks={result.name: result.to_dict() for result in found},
         attackers=knowledge(attackers, tables),
-        limits=[_UNTRIED, *LIMITS],
+        limits=[
+            "Singling out, membership, homogeneity, one-to-one linkage, linkability, exact values, "
+            f"planes and sums of numbers were tried on samples of {some.height:,} original and "
+            f"{shown.height:,} released records, which may understate them."
+        ],
         provenance={
             "audit seed": seed,
             "attempts": f"{len(people):,} people per attack, drawn at random; all "
@@ -137,15 +140,13 @@ class BatchView:
                 writing = writing_of(sample[name], entry)
                 if writing is not None:
                     writings[name] = writing
-        roles = {name: getattr(entry, "role", entry) for name, entry in entries.items()}
-        person = next((name for name, role in roles.items() if role is Role.PERSON), None)
         return cls(
             tables.original.number_names,
             tables.original.code_names,
             tables.kinds,
             tables.units,
             writings,
-            person if person in sample.columns else None,
+            person_of(policy, sample),
             seed,
             dict(tables.domains),
         )
@@ -201,6 +202,25 @@ class BatchView:
         places = pl.Series(np.arange(1, len(domain), dtype=np.int32))
         coded = words.replace_strict(domain.slice(1), places, default=None, return_dtype=pl.Int32)
         return coded.fill_null(0).to_numpy()
+
+
+def _read(batches: Batches) -> Read:
+    return Machine(batches, Budget(0, 1)).read
+
+
+def person_of(policy: Any, sample: pl.DataFrame) -> str | None:
+    """Return the column that names the person of each row, if the table has one."""
+    entries = entries_of(policy).items()
+    named = (name for name, entry in entries if getattr(entry, "role", entry) is Role.PERSON)
+    return next((name for name in named if name in sample.columns), None)
+
+
+def _whole_people(original: Batches, person: str, records: int, seed: int) -> pl.DataFrame:
+    """Return all rows of some people."""
+    sample = HashSample.of_table(_HELD, records)
+    for frame in original():
+        sample.add(frame, person_keys(frame[person], seed))
+    return sample.rows()[0]
 
 
 def _chosen(

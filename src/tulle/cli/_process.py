@@ -65,7 +65,7 @@ def share_heaps() -> None:
     """Let all threads share two heaps; call it before there are any.
 
     The GNU library would give each thread a heap of its own, which keeps what the thread has freed:
-    a release in cells took a third more memory.
+    a release in parts took a third more memory.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)

@@ -66,6 +66,7 @@ class Labels(NamedTuple):
 
     codes: Ints
     schema: LabelSchema
+    records: int | None = None  # of the table, where these are only some
 
 
 def read_labels(y: Any, n_records: int | None = None) -> Labels:
@@ -187,8 +188,9 @@ def _too_small(labels: Labels, small: list[Unit], total: int, asked: str) -> Pri
     with few members is a fact about them.
     """
     least = min(len(unit.rows) for unit in small)
+    records = labels.records or len(labels.codes)
     return PrivacyError(
-        f"{len(small)} of {total} classes (n_samples={len(labels.codes)}) have fewer records than "
+        f"{len(small)} of {total} classes (n_samples={records}) have fewer records than "
         f"{asked} (the smallest has {least}): lower it, or withhold them with "
         "small_classes='suppress', or condense them together with small_classes='pool'",
         parameter="y",

@@ -19,7 +19,7 @@ from tulle.table._precision import EXACT
 from tulle.table._series import filled
 from tulle.table.schema import Column, Kind, Role, Schema
 
-_COMMON = 0.9  # of the records: so many must not pay for what few ask
+COMMON = 0.9  # of the records: so many must not pay for what few ask
 
 
 class LevelSummary(NamedTuple):
@@ -113,7 +113,7 @@ def common_level(levels: Ints) -> int:
     A synthesis that learns from everybody learns at this level; it replaces the records that ask
     for more by what groups as large as they ask for have in common.
     """
-    return int(np.quantile(levels, _COMMON, method="inverted_cdf"))
+    return int(np.quantile(levels, COMMON, method="inverted_cdf"))
 
 
 def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from tulle._shape.model import GROUP_PIECE
 from tulle._types import Floats, Ints
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import check_moments
-from tulle.condense._shaped import BOUNDS, Block, plan_checks
+from tulle.condense._shaped import BOUNDS, Block, fewest_of, plan_checks
 from tulle.condense._statistics import refuse_beyond_floats, refuse_beyond_memory, rescaled
 from tulle.condense._synthesis import leave_grid, synthesize
 from tulle.errors import PrivacyError
@@ -27,13 +27,13 @@ class Papers:
 
     moments: GroupMoments  # on standardised columns
     encoder: TableEncoder
-    fewest: int  # people in a group
 
     def __init__(self, rules: Sequence[str] | None, distribution: str, *, exact: bool) -> None:
         self.rules = rules
         self.distribution = "uniform" if distribution == "shape" else distribution
         self.exact = exact  # whether each group's records have its very mean and covariance
         self.plan = Plan()
+        self.shown: dict[str, int] = {}  # what a release shows, and of how many people at least
         self.notes: list[str] = []  # what a reader should know of this synthesis
 
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
@@ -68,7 +68,10 @@ class Papers:
                 "exact_moments=False",
                 parameter="exact_moments",
             )
-        self.fewest = int(facts.people.min())
+        self.shown = {
+            "a category": int(self.moments.levels.max()),
+            GROUP_PIECE: int(facts.people.min()),
+        }
         return replace(facts, verbatim=int((self.moments.counts == 1).sum()), singular=singular)
 
     @property
@@ -112,7 +115,7 @@ class Papers:
         encoder.rescale(np.diagonal(moments.pooled().covariances[0]))
         both = Papers(self.rules, self.distribution, exact=self.exact or other.exact)
         both.encoder, both.plan = encoder, self.plan.joined(other.plan)
-        both.fewest = min(self.fewest, other.fewest)
+        both.shown = fewest_of([self.shown, other.shown])
         both.moments = rescaled(moments, 1 / encoder.scales_)
         both._grid = {
             name: min(part._grid.get(name, np.inf) for part in (self, other))
@@ -122,8 +125,7 @@ class Papers:
 
     def rests_on(self) -> dict[str, int]:
         """Return what a release shows, and of how many people at least each piece is."""
-        least = int(self.moments.levels.max())
-        return {"a category": least, GROUP_PIECE: self.fewest}
+        return self.shown
 
     def sentence(self, *, sizes: bool = True) -> str:
         """Return in words what every released record was drawn from.
@@ -131,7 +133,8 @@ class Papers:
         Without ``sizes``, which levels of single people may have set.
         """
         kept = "count and mean" if self.distribution == "mean" else "count, mean and covariance"
-        people = "1 person" if self.fewest == 1 else f"{self.fewest} people"
+        fewest = self.shown[GROUP_PIECE]
+        people = "1 person" if fewest == 1 else f"{fewest} people"
         smallest = f", the smallest of {people}" if sizes else ""
         return (
             f"Every released record was drawn from the {kept} of a group at least as large as each "

@@ -16,9 +16,8 @@ from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
 from tulle._shape.columns import CategoryColumn, take_rows
-from tulle._shape.diversity import Diversity
 from tulle._shape.model import GROUP_PIECE, LEAF_PIECE, ShapeModel, fit_shape
-from tulle._types import Ints
+from tulle._types import Flags, Ints
 from tulle.condense._classes import Labels, LabelSchema, Unit
 from tulle.condense._diversity import Sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
@@ -67,6 +66,10 @@ class ClassRows(NamedTuple):
     codes: Ints
     units: Ints
 
+    def at(self, rows: Flags | Ints) -> ClassRows:
+        """Return the classes of some records."""
+        return ClassRows(self.classes, self.codes[rows], self.units[rows])
+
 
 def classes_of(
     labels: Labels, units: Sequence[Unit], members: Ints, rng: np.random.Generator | None
@@ -84,15 +87,38 @@ def classes_of(
     return ClassRows(classes, labels.codes[inside], place_of[inside])
 
 
+Rules = Sequence[tuple[Rule, bool]]  # and whether each was found in the table
+
+
+class Settled(NamedTuple):
+    """What was decided for a whole table, of which a block is a part."""
+
+    rules: Rules
+    grown_on: int  # records that a tree is grown on, at most
+
+
 @dataclass(frozen=True)
 class Block:
-    """The records that are condensed together, while they are: a table, or a class of it."""
+    """The records that are condensed together, while they are: a table, or a part of it."""
 
     frame: pl.DataFrame
     levels: Ints  # the smallest group that each record accepts
     people: Ints | None = None  # the person of each record, if people have several
     sensitive: Sequence[Sensitive] = ()
     classes: ClassRows | None = None
+    settled: Settled | None = None  # the encoder too is then the whole table's
+
+    def at(self, rows: Flags | Ints) -> Block:
+        """Return some of the records."""
+        frame = self.frame.filter(rows) if rows.dtype == bool else self.frame[rows]
+        return replace(
+            self,
+            frame=frame,
+            levels=self.levels[rows],
+            people=None if self.people is None else self.people[rows],
+            sensitive=[column.at(rows) for column in self.sensitive],
+            classes=None if self.classes is None else self.classes.at(rows),
+        )
 
 
 @dataclass(frozen=True)
@@ -149,6 +175,7 @@ class Shape:
         self.also = also  # rules that hold by what the columns are
         self.exact = exact
         self.tables: list[ShapedTable] = []  # several where condensers were merged
+        self.shown: dict[str, int] = {}  # what a release shows, and of how many people at least
         self.notes: list[str] = []  # what a reader should know of this synthesis
 
     @property
@@ -159,13 +186,12 @@ class Shape:
 
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
         """Learn from the records of a block, and return what is known of their groups."""
-        k = common_level(block.levels)
-        demands = [column.demand for column in block.sensitive]
+        k, settled = common_level(block.levels), block.settled
         planner = _planner(block, encoder, k, grouper.rng)
-        if self.rules is None:
-            rules = _found(planner, encoder, k, grouper.rng, demands)
+        if settled is None:
+            rules = _settle_rules(planner, block, encoder, self.rules)
         else:
-            rules = _given(self.rules, block.frame, planner)
+            rules = settled.rules
         also = [(rule, True) for rule, _ in _given(self.also, block.frame, planner)]
         plan, columns = planner.plan([*also, *rules])
         label, classes = None, block.classes
@@ -182,8 +208,11 @@ class Shape:
             levels=block.levels,
             weights={column.name: column.weight for column in encoder.columns_},
             exact=self.exact,
-            demands=demands,
+            demands=[column.demand for column in block.sensitive],
+            settled=settled is not None,
+            most=None if settled is None else settled.grown_on,
         )
+        self.shown = model.rests_on()
         self.tables = [
             ShapedTable(encoder, plan, model, None if classes is None else classes.classes)
         ]
@@ -206,12 +235,13 @@ class Shape:
         """Return the synthesis of both tables."""
         both = Shape(self.rules, exact=self.exact or other.exact)
         both.tables = self.tables + other.tables
+        both.shown = fewest_of([self.shown, other.shown])
         both.notes = list(dict.fromkeys(self.notes + other.notes))
         return both
 
     def rests_on(self) -> dict[str, int]:
         """Return what a release shows, and of how many people at least each piece is."""
-        return fewest_of(table.model.rests_on() for table in self.tables)
+        return self.shown
 
     def sentence(self, *, sizes: bool = True) -> str:
         """Return in words what every released record was drawn from."""
@@ -264,20 +294,29 @@ def shape_sentence(rests_on: Mapping[str, int], *, exact: bool, sizes: bool = Tr
     )
 
 
-def _found(
-    planner: Planner,
-    encoder: TableEncoder,
-    k: int,
-    rng: np.random.Generator,
-    demands: Sequence[Diversity],
-) -> list[tuple[Rule, bool]]:
-    """Look for rules; a sensitive column with a demand follows from none that nobody gave."""
+def settle_rules(
+    block: Block, encoder: TableEncoder, rules: Sequence[str] | None, rng: np.random.Generator
+) -> Rules:
+    """Return the rules of a table of which the block is a sample; the encoder learns from it."""
+    planner = _planner(block, encoder, common_level(block.levels), rng)
+    return _settle_rules(planner, block, encoder, rules)
+
+
+def _settle_rules(
+    planner: Planner, block: Block, encoder: TableEncoder, rules: Sequence[str | Rule] | None
+) -> Rules:
+    """Return the rules that were given, else those that the block follows.
+
+    A sensitive column with a demand follows from none that nobody gave.
+    """
+    if rules is not None:
+        return _given(rules, block.frame, planner)
     writings = writings_of(encoder.codecs)
     rows = np.flatnonzero(planner.counted)
     columns = {name: take_rows(column, rows) for name, column in planner.columns.items()}
     people = None if planner.people is None else planner.people[rows]
-    found = find_rules(planner.frame[rows], columns, k, people, writings, rng)
-    asked = {demand.name for demand in demands}
+    found = find_rules(planner.frame[rows], columns, planner.k, people, writings, planner.rng)
+    asked = {column.demand.name for column in block.sensitive}
     return [(rule, True) for rule in found if asked.isdisjoint(rule.columns)]
 
 
@@ -297,11 +336,17 @@ def plan_checks(
 
 def _planner(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generator) -> Planner:
     frame, classes = block.frame, block.classes
-    columns = {column.name: column for column in encoder.plain(frame, k, rng, block.people)}
+    if block.settled is None:
+        columns = {column.name: column for column in encoder.plain(frame, k, rng, block.people)}
+    else:
+        columns = {name: codec.as_known(frame[name]) for name, codec in encoder.codecs.items()}
     table = as_released(frame, encoder.codecs, columns)
     if classes is not None:
         table = with_labels(table, classes.classes.labels, classes.codes, encoder)
-    return Planner(table, encoder.codecs, columns, k, block.people, rng, block.levels <= k)
+    part = block.settled is not None
+    return Planner(
+        table, encoder.codecs, columns, k, block.people, rng, block.levels <= k, part=part
+    )
 
 
 def _given(

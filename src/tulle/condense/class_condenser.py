@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +18,9 @@ from tulle._choices import SMALL_CLASSES
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator, spawn
 from tulle._relations.plan import Plan
-from tulle._types import Flags, Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
-from tulle.condense._diversity import Sensitive, locate_sensitive
+from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._grouping import GroupAttributes, GroupFacts, Watcher, check_facts
 from tulle.condense._levels import check_levels, feasible, locate_levels
@@ -29,7 +29,6 @@ from tulle.condense._papers import Papers
 from tulle.condense._people import locate_people
 from tulle.condense._shaped import (
     Block,
-    ClassRows,
     Shape,
     classes_of,
     fewest_of,
@@ -161,7 +160,11 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         sensitive = locate_sensitive(frame, schema)
         labels = read_labels(y, frame.height)
         demands = None if levels is None else check_levels(levels, frame.height)
-        units, self.k_ = self._plan(labels, demands, people)
+        units, self.k_ = self._plan(
+            labels,
+            demands,
+            lambda unit: len(unit.rows) if people is None else len(np.unique(people[unit.rows])),
+        )
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
         asked = check_levels(self.k_ if demands is None else demands, frame.height)
@@ -175,11 +178,11 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         self._units = [unit.classes for unit in units]
         self._labels = labels.schema
         self.classes_ = labels.schema.classes
-        whole = _Classified(frame, asked, people, sensitive, labels, units)
+        whole = Block(frame, asked, people, sensitive)
         if template._keeps_shape:
-            self._fit_shape(whole, watch)
+            self._fit_shape(whole, labels, units, watch)
         else:
-            self._fit_papers(whole, watch)
+            self._fit_papers(whole, labels, units, watch)
         released = np.concatenate([unit.rows for unit in units])
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))
         withheld = frame.height - int(self.class_counts_.sum())
@@ -187,36 +190,42 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         self.rules_ = summarise_rules(self._rule_plan)
         self.notes_ = self._notes(withheld) + rule_notes(template.rules, self.rules_)
 
-    def _fit_shape(self, whole: _Classified, watch: Watcher | None) -> None:
+    def _fit_shape(
+        self, whole: Block, labels: Labels, units: list[Unit], watch: Watcher | None
+    ) -> None:
         """Learn from all classes together; no group mixes them."""
-        kept = whole.kept(self._template.on_infeasible)
-        members = np.where(kept, whole.places(), -1)
+        kept = np.zeros(len(whole.levels), dtype=bool)
+        for unit in units:
+            asked = whole.levels[unit.rows]
+            kept[unit.rows] = feasible(asked, self._template.on_infeasible, "k")
+        members = np.where(kept, _places(units, len(kept)), -1)
         lots = None if self._template.exact_totals else self._rng
-        classes = classes_of(whole.labels, whole.units, members, lots)
-        block = whole.block(kept, classes)
+        block = replace(whole.at(kept), classes=classes_of(labels, units, members, lots))
         grouper = self._template._grouper(block, self._rng, watch, members[kept])
         synthesis = self._template._unfitted()
         facts = synthesis.fit(block, self._encoder, grouper)
-        lost = sum(len(unit.rows) for unit in whole.units) - int(kept.sum())
+        lost = sum(len(unit.rows) for unit in units) - int(kept.sum())
         self.groups_ = replace(facts, suppressed=lost)
         self._synthesis = synthesis
         self._rule_plan = synthesis.plan
         self.condensers_ = []
 
-    def _fit_papers(self, whole: _Classified, watch: Watcher | None) -> None:
+    def _fit_papers(
+        self, whole: Block, labels: Labels, units: list[Unit], watch: Watcher | None
+    ) -> None:
         """Condense each class by itself: records of one class are drawn from its own groups."""
         matrix, condensers = self._encoder.encode(whole.frame), []
-        inside = np.zeros(whole.frame.height, dtype=bool)
-        with progress.bar("condensing classes", len(whole.units)) as advance:
-            for unit, child in zip(whole.units, spawn(self._rng, len(whole.units))):
-                part = self._unfitted(len(unit.rows) / whole.frame.height, child)
+        inside = np.zeros(len(matrix), dtype=bool)
+        with progress.bar("condensing classes", len(units)) as advance:
+            for unit, child in zip(units, spawn(self._rng, len(units))):
+                part = self._unfitted(len(unit.rows) / len(matrix), child)
                 note_features(part, whole.frame.columns, plain=self._exit.plain)
                 rows, encoder, part._border = _of_unit(
-                    unit, matrix, whole.labels, self._encoder, self._exit
+                    unit, matrix, labels, self._encoder, self._exit
                 )
                 kept = feasible(whole.levels[unit.rows], part.on_infeasible, "k")
                 some = unit.rows[kept]
-                block = whole.block(some)
+                block = whole.at(some)
                 papers, part._rng = Papers(None, part.synthesis, exact=part.exact_moments), child
                 grouper = part._grouper(block, child, watch)
                 facts = papers.fit_encoded(rows[kept], block.levels, encoder, grouper)
@@ -227,10 +236,10 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         self.condensers_ = condensers
         self._synthesis = None
         self.groups_ = GroupFacts.joined([part.groups_ for part in condensers])
-        members = np.where(inside, whole.places(), -1)
-        classes = classes_of(whole.labels, whole.units, members, self._rng)
+        members = np.where(inside, _places(units, len(inside)), -1)
         rules, least = self._template.rules, int(self.levels_.max())
-        block = whole.block(inside, classes)
+        classes = classes_of(labels, units, members, self._rng)
+        block = replace(whole.at(inside), classes=classes)
         self._rule_plan = plan_checks(block, self._encoder, rules, least, self._rng)
 
     def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
@@ -368,9 +377,12 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
             )
 
     def _plan(
-        self, labels: Labels, demands: Ints | None, people: Ints | None
+        self, labels: Labels, demands: Ints | None, size_of: Callable[[Unit], int]
     ) -> tuple[list[Unit], int | None]:
-        """Return the classes (and the pool) to condense, and the group size."""
+        """Return the classes (and the pool) to condense, and the group size.
+
+        ``size_of`` counts the people of a class.
+        """
         if demands is not None:
             partly = getattr(self.condenser, "on_infeasible", "error") == "suppress"
             asked = "their highest level"
@@ -387,9 +399,7 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
             return units_of(labels, k, self.small_classes, f"k={k}"), k
         t = self.min_group or _DEFAULT_MIN_GROUP
         units = units_of(labels, t, self.small_classes, f"min_group={t}")
-        rows = [unit.rows for unit in units]
-        sizes = [len(part) if people is None else len(np.unique(people[part])) for part in rows]
-        return units, approximate_gcd(sizes, t)
+        return units, approximate_gcd(map(size_of, units), t)
 
     def _crowd(
         self,
@@ -422,38 +432,12 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class _Classified:
-    """A table with its classes, while it is condensed."""
-
-    frame: pl.DataFrame
-    levels: Ints
-    people: Ints | None
-    sensitive: list[Sensitive]
-    labels: Labels
-    units: list[Unit]
-
-    def places(self) -> Ints:
-        """Return the unit of each record, -1 where its class is withheld."""
-        places = np.full(self.frame.height, -1, dtype=np.int64)
-        for place, unit in enumerate(self.units):
-            places[unit.rows] = place
-        return places
-
-    def kept(self, on_infeasible: str) -> Flags:
-        """Return which records can have the group they ask for in their class."""
-        kept = np.zeros(self.frame.height, dtype=bool)
-        for unit in self.units:
-            kept[unit.rows] = feasible(self.levels[unit.rows], on_infeasible, "k")
-        return kept
-
-    def block(self, rows: Flags | Ints, classes: ClassRows | None = None) -> Block:
-        """Return some records as a block."""
-        table = self.frame.filter(rows) if rows.dtype == bool else self.frame[rows]
-        people = None if self.people is None else self.people[rows]
-        return Block(
-            table, self.levels[rows], people, [one.at(rows) for one in self.sensitive], classes
-        )
+def _places(units: Sequence[Unit], rows: int) -> Ints:
+    """Return the unit of each record, -1 where its class is withheld."""
+    places = np.full(rows, -1, dtype=np.int64)
+    for place, unit in enumerate(units):
+        places[unit.rows] = place
+    return places
 
 
 def _of_unit(

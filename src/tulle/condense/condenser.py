@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -30,7 +31,15 @@ from tulle.condense._levels import (
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._papers import Papers
 from tulle.condense._people import locate_people, person_column
-from tulle.condense._shaped import Block, Shape, refuse_broken, rule_notes, summarise_rules
+from tulle.condense._shaped import (
+    Block,
+    ClassRows,
+    Settled,
+    Shape,
+    refuse_broken,
+    rule_notes,
+    summarise_rules,
+)
 from tulle.errors import DataError, ParameterError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter_with_target
@@ -342,18 +351,34 @@ class Condenser(GroupAttributes, BaseEstimator):
             target = natural_column(frame.to_series(-1), Role.TARGET)
             schema = schema.with_column(replace(target, weight=float(self.target_weight)))
         people = locate_people(frame, schema)
-        sensitive = locate_sensitive(frame, schema)
         rng = as_generator(self.random_state)
         demands, kept = self._demands(levels, frame.height)
         crowd = self._crowd(demands, kept, people, rng)
         encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         note_features(self, features, plain=border.table.plain)
-        people = None if people is None else people[kept]
-        secret = [column.at(kept) for column in sensitive]
-        block = Block(frame.filter(kept), demands[kept], people, secret)
+        whole = Block(frame, demands, people, locate_sensitive(frame, schema))
         self._border, self._rng = border, rng
         person = person_column(schema) if people is not None and self._keeps_shape else None
-        self._learn(block, encoder, watch, withheld=int((~kept).sum()), person=person)
+        withheld = int((~kept).sum())
+        self._learn(whole.at(kept), encoder, watch, withheld=withheld, person=person)
+
+    def _fit_part(
+        self,
+        frame: pl.DataFrame,
+        schema: Schema,
+        encoder: TableEncoder,
+        settled: Settled,
+        rng: np.random.Generator,
+        classes: ClassRows | None = None,
+    ) -> Self:
+        """Fit one block of a larger table, for which the encoder and the rules are settled."""
+        levels, _ = locate_levels(frame, None, schema, plain=False)
+        demands, kept = self._demands(levels, frame.height)
+        people, sensitive = locate_people(frame, schema), locate_sensitive(frame, schema)
+        whole = Block(frame, demands, people, sensitive, classes, settled)
+        self._rng = rng
+        self._learn(whole.at(kept), encoder, None, withheld=int((~kept).sum()))
+        return self
 
     def _learn(
         self,

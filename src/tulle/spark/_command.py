@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tulle._commands._large import refuse_in_parts
+from tulle._commands._decision import Job
 from tulle._commands._options import resolve
-from tulle._commands._sources import check_files
 from tulle._commands.condense import Condensed, Condensing
 from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
-from tulle.spark._condense import condense_table
+from tulle.spark._condense import condense_table, shared_folder
 from tulle.spark._jobs import reported, require_spark
 from tulle.spark._session import open_session
 
@@ -39,16 +38,19 @@ def condense_source(
     """Condense a table that Spark reads: Parquet, or a table of its catalogue."""
     require_spark()
     options = resolve("condense", Condensing(), policy, given)
-    refuse_in_parts(options, report=report, control=control, policy=policy)
-    reads = {"--policy": policy, "--sign-key": sign_key}
+    reads = {"--policy": policy, "--control": control}
     if _is_local(source):
         reads |= {"INPUT": source}
-    check_files(reads, release=output, in_parts=True, force=force)
+    job = Job.opened(
+        shared_folder(output), reads,
+        report=report, sign_key=sign_key, accept_risk=accept_risk, command=command,
+        in_parts=True, force=force,
+    )  # fmt: skip
     with options.naming():
         return condense_table(
-            _read(open_session(master), source), output, options,
-            levels=levels, target=target, columns=None, policy=policy, accept_risk=accept_risk,
-            sign_key=sign_key, command=command, source=os.path.basename(source), force=force,
+            _read(open_session(master), source), job, options,
+            levels=levels, target=target, columns=None, control=control,
+            source=os.path.basename(source),
         )[0]  # fmt: skip
 
 

@@ -127,6 +127,7 @@ class NumberCodec:
     steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
     clock: tuple[float, ...] = ()  # of time stamps: shares of a day's records before each hour
     heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
+    shown: tuple[int | None, bool] = (0, False)  # decimals, and whether numbers are codes
 
     @classmethod
     def fit(
@@ -294,11 +295,11 @@ class NumberCodec:
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
             found = common_decimals(values, people, few, series.dtype)
             decimals = self.decimals if found is None else found
-        coded = self.kind is Kind.INTEGER and looks_coded(values, k)
-        return replace(self.as_known(series), decimals=decimals, coded=coded)
+        self.shown = decimals, self.kind is Kind.INTEGER and looks_coded(values, k)
+        return self.as_known(series)
 
     def as_known(self, series: pl.Series) -> NumberColumn:
-        """Return numbers, NaN where missing, in the steps that were learnt before."""
+        """Return numbers, NaN where missing, in steps and decimals that were learnt before."""
         values, states, problems = self._read(series)
         refuse(problems)
         present = states == PRESENT
@@ -310,7 +311,9 @@ class NumberCodec:
         for state in special:
             values[states == state] = STATE * state
         specials = tuple(STATE * state for state in special)
-        return NumberColumn(self.name, values, specials=specials, keep_rare=self.keep_rare)
+        return NumberColumn(
+            self.name, values, self.shown[0], specials, self.shown[1], self.keep_rare
+        )
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of the type of the fitted one from numbers, NaN where missing."""

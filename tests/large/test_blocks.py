@@ -1,4 +1,4 @@
-"""Tables condensed in cells: the same guarantees, and the same bytes however they are read."""
+"""Tables condensed in blocks: the same guarantees, and the same bytes however they are read."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from hypothesis import strategies as st
 
 from tests.examples import few
 from tulle._large import machine, plan
-from tulle._large.cell import condense_cell
 from tulle._large.facts import (
     CommonKeys,
     HashSample,
     RowSample,
+    Sampled,
     TableFacts,
     mixed,
     person_keys,
     row_keys,
+    sample_rows,
 )
-from tulle._large.heaps import Deal
-from tulle._large.machine import Budget, condense_batches, sample_rows
-from tulle._large.outcome import CellRelease
-from tulle._large.plan import ReleasedClasses
+from tulle._large.machine import Budget, Machine
+from tulle._large.plan import BlockPlan, Deal, PartedRelease, Units, condense_blocks
 from tulle._large.spill import Spill
 from tulle._threads import in_order
+from tulle.condense._classes import labels_of
 from tulle.condense._cuts import grow_cuts
 from tulle.condense._grouping import Grouper
 from tulle.condense._levels import common_level
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, PrivacyError
 from tulle.table._encoder import TableEncoder
+from tulle.table._frames import enter_column
 from tulle.table.schema import Column, Kind, Role, Schema
 
 SEED = (11, 12, 13, 14)
@@ -75,43 +76,46 @@ def run(
     rows: int = 200,
     threads: int = 1,
     target: str | None = None,
-    cell: int = 250,
+    block: int = 250,
     sample: int = 500,
     columns: list[Column] = COLUMNS,
     **parameters: Any,
-) -> tuple[CellRelease, pl.DataFrame, dict[int, pl.DataFrame]]:
-    """Condense a frame in cells; return what is known, the whole release and its parts."""
+) -> tuple[PartedRelease, pl.DataFrame, dict[int, pl.DataFrame]]:
+    """Condense a frame in blocks; return what is known, the whole release and its parts."""
 
     def batches() -> Iterator[pl.DataFrame]:
         return iter(frame.iter_slices(rows))
 
     parts: dict[int, pl.DataFrame] = {}
-    budget = Budget(0, threads, cell=cell, sample=sample)
-    drawn, records = sample_rows(batches, budget.sample, SEED)
+    budget = Budget(0, threads, block=block, sample=sample)
+    engine = Machine(batches, budget)
+    drawn = sample_rows(engine.read, budget.sample, SEED)
     known = [column for column in columns if column.name in frame.columns]
-    schema = Schema.of([c for c in known if c.name != target], drawn.drop(target or []))
+    schema = Schema.of([c for c in known if c.name != target], drawn.rows.drop(target or []))
     # the grouping that is fastest on a few hundred records
     condenser = Condenser(columns=known, **{"grouping": "levels"} | parameters)
 
-    def decide(units: pl.DataFrame) -> tuple[ReleasedClasses, Condenser]:
+    def decide(units: pl.DataFrame) -> tuple[Units, Condenser]:
         if target is None:
-            return ReleasedClasses(None, pl.Series([]), np.array([units["rows"].sum()])), condenser
+            return Units.whole(units["rows"].sum()), condenser
         counts = units.group_by(target).agg(pl.col("rows").sum()).sort(target)
-        return ReleasedClasses(
-            target, counts[target], counts["rows"].to_numpy().astype(int)
-        ), condenser
+        labels = labels_of(*enter_column(counts[target])).schema
+        return Units(target, labels, [[0], [1]], counts["rows"].to_numpy().astype(int)), condenser
 
-    outcome = condense_batches(
-        batches, schema, decide, parts.__setitem__,
-        target=target, sample=drawn, records=records, budget=budget, seed=SEED,
-    )  # fmt: skip
+    outcome = condense_blocks(
+        engine, schema, decide, parts.__setitem__, target=target, sample=drawn, seed=SEED
+    )
     return outcome, pl.concat(parts[number] for number in sorted(parts)), parts
+
+
+def reader(batches: Any) -> Any:
+    return Machine(batches, Budget(0, 1)).read
 
 
 def test_the_release_is_like_the_table_and_holds_as_many_records() -> None:
     table = people()
     outcome, release, parts = run(table)
-    assert len(parts) == len(outcome.cells) > 2
+    assert len(parts) == len(outcome.blocks) > 2
     assert release.height == outcome.released == table.height
     assert release.schema == {
         name: table.schema[name] for name in ("age", "income", "city", "day", "smoker")
@@ -119,7 +123,7 @@ def test_the_release_is_like_the_table_and_holds_as_many_records() -> None:
     assert set(release["city"]) <= set(table["city"])
     assert abs(release["age"].mean() - table["age"].mean()) < 3
     assert abs(release["income"].null_count() - table["income"].null_count()) < 60
-    assert all(row.smallest_group >= row.level for row in outcome.groups.level_summary)
+    assert all(row.smallest_group >= row.level for row in outcome.groups_.level_summary)
 
 
 @pytest.mark.slow
@@ -153,14 +157,15 @@ def test_the_order_of_rows_does_not_change_a_release(left_out: list[str]) -> Non
 
 
 @pytest.mark.slow
-def test_the_order_of_a_cells_records_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_a_blocks_records_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
     _, wanted, _ = run(people())
 
-    def shuffled(records: np.ndarray, *arguments: Any, **options: Any) -> Any:
-        order = np.random.default_rng(len(records)).permutation(len(records))
-        return condense_cell(records[order], *arguments, **options)
+    condense = BlockPlan.condense
 
-    monkeypatch.setattr(plan, "condense_cell", shuffled)
+    def shuffled(plan: BlockPlan, frame: pl.DataFrame, number: int) -> Any:
+        return condense(plan, frame.sample(fraction=1, shuffle=True, seed=number), number)
+
+    monkeypatch.setattr(BlockPlan, "condense", shuffled)
     _, found, _ = run(people())
     assert found.equals(wanted)
 
@@ -189,23 +194,22 @@ def test_every_group_is_as_large_as_each_of_its_members_asks(
     for groups, demands, person in seen:
         for one in range(groups.max() + 1):
             assert len(set(person[groups == one])) >= demands[groups == one].max()
-    assert len(outcome.groups.counts) == sum(groups.max() + 1 for groups, _, _ in seen)
-    assert (outcome.groups.people >= 5 * (3 if levels else 6)).all()
+    assert len(outcome.groups_.counts) == sum(groups.max() + 1 for groups, _, _ in seen)
+    assert (outcome.groups_.people >= 5 * (3 if levels else 6)).all()
 
 
 @pytest.mark.parametrize("target", [None, "smoker"])
-def test_a_person_is_never_split_over_cells(
+def test_a_person_is_never_split_over_blocks(
     monkeypatch: pytest.MonkeyPatch, target: str | None
 ) -> None:
-    held: list[tuple[int, int]] = []
+    held: list[Any] = []
+    condense = BlockPlan.condense
 
-    def watched(records: np.ndarray, *arguments: Any, **options: Any) -> Any:
-        pairs = {(int(p), int(u)) for p, u in zip(records["person"], records["unit"])}
-        held.extend(pairs)
-        assert len({unit for _, unit in pairs}) == 1
-        return condense_cell(records, *arguments, **options)
+    def watched(plan: BlockPlan, frame: pl.DataFrame, number: int) -> Any:
+        held.extend(frame.select("person", *([target] if target else [])).unique().rows())
+        return condense(plan, frame, number)
 
-    monkeypatch.setattr(plan, "condense_cell", watched)
+    monkeypatch.setattr(BlockPlan, "condense", watched)
     run(people(), target=target)
     assert len(held) == len(set(held))
 
@@ -220,29 +224,29 @@ def test_classes_are_condensed_apart_and_labelled() -> None:
 
 
 @pytest.mark.parametrize("synthesis", ["uniform", "mean"])
-def test_the_papers_syntheses_work_in_cells(synthesis: str) -> None:
+def test_the_papers_syntheses_work_in_blocks(synthesis: str) -> None:
     table = people().drop("person", "level")
     outcome, release, _ = run(table, k=5, synthesis=synthesis)
     assert release.height == table.height
-    assert outcome.groups.singular > 0
+    assert outcome.groups_.singular > 0
 
 
 def test_exact_totals_are_those_of_the_table() -> None:
     table = people().select("city", "smoker")
     outcome, release, _ = run(table, k=5, exact_totals=True)
-    assert len(outcome.cells) > 1
+    assert len(outcome.blocks) > 1
     for name in table.columns:
         assert release[name].value_counts().sort(name).equals(table[name].value_counts().sort(name))
     lots = run(table, k=5)[1]["smoker"].sum()
     assert lots != table["smoker"].sum()
-    assert any("totals are exact" in note for note in outcome.notes)
+    assert any("totals are exact" in note for note in outcome.notes_)
 
 
-def test_a_level_larger_than_a_cell_joins_cells() -> None:
+def test_a_level_larger_than_a_block_makes_larger_ones() -> None:
     table = people().drop("person").with_columns(level=pl.lit(400))
     outcome, _, _ = run(table)
-    assert len(outcome.cells) == 1
-    assert outcome.groups.people.min() >= 400
+    assert len(outcome.blocks) == 1
+    assert outcome.groups_.people.min() >= 400
 
 
 def test_levels_that_nobody_can_meet_are_refused_or_withheld() -> None:
@@ -251,7 +255,7 @@ def test_levels_that_nobody_can_meet_are_refused_or_withheld() -> None:
     with pytest.raises(PrivacyError):
         run(table)
     outcome, release, _ = run(table, on_infeasible="suppress")
-    assert outcome.groups.suppressed == (table["age"] > 88).sum() == 300 - release.height
+    assert outcome.groups_.suppressed == (table["age"] > 88).sum() == 300 - release.height
 
 
 @pytest.mark.slow
@@ -260,18 +264,16 @@ def test_a_table_that_changes_while_it_is_read_is_refused() -> None:
     readings = iter([table, table, table.head(900)])
 
     with pytest.raises(DataError):
-        condense_batches(
-            lambda: iter(next(readings).iter_slices(100)),
-            Schema.of(None, table),
-            lambda units: (
-                ReleasedClasses(None, pl.Series([]), np.array([units["rows"].sum()])),
-                Condenser(k=5),
+        condense_blocks(
+            Machine(
+                lambda: iter(next(readings).iter_slices(100)),
+                Budget(0, 1, block=250, sample=500),
             ),
+            Schema.of(None, table),
+            lambda units: (Units.whole(units["rows"].sum()), Condenser(k=5)),
             lambda number, frame: None,
             target=None,
-            sample=next(readings),
-            records=table.height,
-            budget=Budget(0, 1, cell=250, sample=500),
+            sample=Sampled(next(readings), table.height, np.empty(0, np.uint64)),
             seed=SEED,
         )
 
@@ -329,38 +331,39 @@ def alike(n: int = 3_000) -> pl.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("left_out", [[], ["person"], ["person", "level"]])
-def test_a_heap_of_equal_records_is_dealt_out_over_cells(
+def test_a_heap_of_equal_records_is_dealt_out_over_blocks(
     monkeypatch: pytest.MonkeyPatch, left_out: list[str]
 ) -> None:
     monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
     table = alike().drop(left_out)
     wanted, release, _ = run(table, k=5)
-    assert max(cell.records for cell in wanted.cells) <= 1.5 * 250
-    assert all(row.smallest_group >= row.level for row in wanted.groups.level_summary)
+    assert max(block.tally.records for block in wanted.blocks) <= 1.5 * 250
+    assert all(row.smallest_group >= row.level for row in wanted.groups_.level_summary)
     _, found, _ = run(table.sample(fraction=1, shuffle=True, seed=4), rows=999, threads=2, k=5)
     assert found.equals(release)
     assert abs(release["age"].mean() - table["age"].mean()) < 3
 
 
 @pytest.mark.slow
-def test_people_in_a_heap_are_not_split_over_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_in_a_heap_are_not_split_over_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[int] = []
+    condense = BlockPlan.condense
 
-    def watched(records: np.ndarray, *arguments: Any, **options: Any) -> Any:
-        held.extend(set(records["person"].tolist()))
-        return condense_cell(records, *arguments, **options)
+    def watched(plan: BlockPlan, frame: pl.DataFrame, number: int) -> Any:
+        held.extend(frame["person"].unique())
+        return condense(plan, frame, number)
 
-    monkeypatch.setattr(plan, "condense_cell", watched)
+    monkeypatch.setattr(BlockPlan, "condense", watched)
     monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
     outcome, _, _ = run(alike().with_columns(age=90, income=5000.0))
-    assert len(outcome.cells) > 5
+    assert len(outcome.blocks) > 5
     assert len(held) == len(set(held)) > 1_000
 
 
 def test_a_heap_stays_together_where_levels_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
     outcome, _, _ = run(alike(900).drop("person").with_columns(age=90, income=50.0, level=300))
-    assert len(outcome.cells) == 1
+    assert len(outcome.blocks) == 1
 
 
 @given(st.lists(st.integers(0, 6), min_size=2, max_size=200), st.integers(2, 9), st.integers(1, 50))
@@ -368,55 +371,54 @@ def test_a_deal_gives_each_part_as_many_and_equal_records_in_any_order(
     words: list[int], parts: int, size: int
 ) -> None:
     keys = np.array(words, dtype=np.uint64)
-    parts = min(parts, len(keys))
 
     def dealt(keys: np.ndarray, size: int) -> list[tuple[int, int]]:
-        deal = Deal(np.sort(keys), parts)
-        places = [deal.parts_of(keys[at : at + size]) for at in range(0, len(keys), size)]
-        return sorted(zip(keys.tolist(), np.concatenate(places).tolist()))
+        deal = Deal(np.unique(keys))
+        turns = [deal.turns(keys[at : at + size]) % parts for at in range(0, len(keys), size)]
+        return sorted(zip(keys.tolist(), np.concatenate(turns).tolist()))
 
     found = dealt(keys, size)
     assert dealt(keys[::-1], 7) == found
-    sizes = np.bincount([part for _, part in found], minlength=parts)
-    assert len(sizes) == parts
-    assert sizes.max() - sizes.min() <= 1
+    for word in set(words):
+        sizes = np.bincount([part for key, part in found if key == word], minlength=parts)
+        assert sizes.max() - sizes.min() <= 1
 
 
 @pytest.mark.slow
-def test_cells_of_people_are_alike_although_their_means_lie_closer_than_their_rows() -> None:
+def test_blocks_of_people_are_alike() -> None:
     table = people(6_000).with_columns(person=pl.Series(np.arange(6_000) % 1_000))
-    outcome, _, _ = run(table, cell=600, sample=3_000)
-    assert max(cell.records for cell in outcome.cells) < 2 * 600
+    outcome, _, _ = run(table, block=600, sample=3_000)
+    assert max(block.tally.records for block in outcome.blocks) < 2 * 600
 
 
-def test_a_budget_makes_cells_small_enough_for_wide_records() -> None:
+def test_a_budget_makes_blocks_small_enough_for_wide_records() -> None:
     for memory in (700_000_000, 10**9, 4 * 10**9):
         budget = Budget.of(memory, 8, 40)
-        sizes = [budget.cell_of(dimensions) for dimensions in (5, 40, 200, 1_000)]
+        sizes = [budget.block_of(dimensions) for dimensions in (5, 40, 200, 1_000)]
         assert sizes == sorted(sizes, reverse=True)
-        assert sizes[0] == plan.CELL
+        assert sizes[0] == plan.BLOCK
         for size, dimensions in zip(sizes, (5, 40, 200, 1_000)):
             workers = budget.workers(size, dimensions)
             taken = workers * size * 8 * dimensions * 6  # at least six copies
             assert taken <= memory or (workers, size) == (1, sizes[-1])
-    assert Budget.of(900_000_000, 2, 10).workers(plan.CELL, 10) == 2
+    assert Budget.of(900_000_000, 2, 10).workers(plan.BLOCK, 10) == 2
 
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The arrays of all stages together; the parts of the release are Polars', and not counted."""
     monkeypatch.setattr(machine, "_LEAST_ROOM", 600_000)  # less than the table
-    each = []  # bytes, for a record of the largest cell
+    each = []  # bytes, for a record of the largest block
     for n in (300, 2_000, 6_000):  # the first loads what is loaded once
         table = people(n)
         tracemalloc.start()
         try:
-            outcome, _, _ = run(table, rows=500, cell=400, sample=2_000)
-            largest = max(cell.records for cell in outcome.cells)
+            outcome, _, _ = run(table, rows=500, block=400, sample=2_000)
+            largest = max(block.tally.records for block in outcome.blocks)
             each.append(tracemalloc.get_traced_memory()[1] / largest)
         finally:
             tracemalloc.stop()
-    assert len(outcome.cells) >= 12
+    assert len(outcome.blocks) >= 12
     assert each[2] < 1.25 * each[1]
     assert largest < 1.5 * 400
 
@@ -429,7 +431,7 @@ def test_common_rows_are_in_a_sample_by_their_share_in_any_order() -> None:
     table = pl.DataFrame({"x": numbers})
 
     def drawn(table: pl.DataFrame, rows: int, seed: int) -> pl.DataFrame:
-        return sample_rows(lambda: table.iter_slices(rows), 500, (seed,))[0]
+        return sample_rows(reader(lambda: table.iter_slices(rows)), 500, (seed,)).rows
 
     for seed in range(5):
         found = drawn(table, 6_000, seed)
@@ -443,7 +445,7 @@ def test_common_rows_are_in_a_sample_by_their_share_in_any_order() -> None:
 def test_samples_of_parts_are_that_of_the_whole(size: int) -> None:
     rng = np.random.default_rng(1)
     table = pl.DataFrame({"x": np.where(rng.random(2_000) < 0.3, 5, rng.integers(0, 900, 2_000))})
-    found, _ = sample_rows(lambda: table.iter_slices(300), size, (3,))
+    found = sample_rows(reader(lambda: table.iter_slices(300)), size, (3,)).rows
     counts = [CommonKeys() for _ in range(2)]
     for part, count in zip((table[:700], table[700:]), counts):
         count.add(row_keys(part, 3))

@@ -424,14 +424,14 @@ class PartsMade:
         apart = None if self.strangers is None else self._strangers(members)
         tables = memory.compared(members, released, self.source, self.control, apart, table.columns)
         whole = job.report is not None
-        found = memory._audited(
-            made, tables, released, table.columns, table.options, job.command, whole=whole
-        ).extended(
+        here = memory._Made(made, released, tables, table.options, [])
+        found = memory._audited(here, None, table.columns, job.command, whole=whole).extended(
             context=dict(table.options.policy.context),
             accepted_risk=job.accepted,
             limits=[_attacked(made)],
         )
-        manifest = memory._manifest(made, self.entry, released, table.columns, table.options, apart)
+        chosen = {"k": here.k, "tried": [], "why": ""}
+        manifest = memory._manifest(here, self.entry, table.columns, apart, chosen)
         counts = {"released": made.released, "blocks": len(made.blocks)}
         summary = memory._summary(made, tables, apart, found) | counts | {"records": made.records}
         if self.strangers is not None:

@@ -22,7 +22,7 @@ from benchmarks.wards import hospital
 from tulle import Condenser, read_table
 from tulle._relations.language import SETS, parse_rule
 from tulle._relations.values import broken
-from tulle.table.inference import guess_columns
+from tulle.guessing.columns import guess_columns
 from tulle.table.schema import Schema
 
 TABLES = (

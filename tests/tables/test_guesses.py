@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.columns_hospital import LABELS, hospital
 from tests.examples import few
 from tests.reference.census import KINDS, census
-from tulle.table.inference import Guess, guess_columns
+from tulle.guessing.columns import Guess, guess_columns
 from tulle.table.schema import Kind, Role
 
 rng = np.random.default_rng(7)

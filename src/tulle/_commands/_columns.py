@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tulle._commands._options import Options
     from tulle.condense._grouping import GroupFacts
-    from tulle.table.inference import Guess
+    from tulle.guessing.columns import Guess
 
 _SHOWN = 5  # columns in a message
 _WIDEST = 1_000  # columns of a release
@@ -52,7 +52,7 @@ def _refuse_wide(width: int) -> None:
 
 def _guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:
     """Return the guessed columns, if none is left that a person has to decide about."""
-    from tulle.table.inference import guess_columns
+    from tulle.guessing.columns import guess_columns
 
     guesses = guess_columns(table)
     _refuse_undecided([g for g in guesses if g.needs_decision and g.column.name not in decided])
@@ -191,7 +191,7 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
     """Return the table without lists, objects and bytes that the policy ignores."""
-    from tulle.table.inference import is_opaque
+    from tulle.table._series import is_opaque
 
     left_out = [c.name for c in columns if not c.role.released]
     return table.drop(name for name in left_out if is_opaque(table.schema[name]))
@@ -204,7 +204,7 @@ def column_of(columns: list[Column], role: Role) -> Column | None:
 
 def names_classes(column: Column, table: pl.DataFrame) -> bool:
     """Return whether a target names classes; a quantity is condensed with the other columns."""
-    from tulle.table.inference import is_class
+    from tulle.table._series import is_class
 
     return is_class(table[column.name], column.kind)
 

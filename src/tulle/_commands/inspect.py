@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     import polars as pl
 
     from tulle._relations.proposals import Proposal
-    from tulle.table.inference import Guess
+    from tulle.guessing.columns import Guess
     from tulle.table.uniqueness import SinglingOut
 
 SHOWN = 5  # combinations of each size
@@ -55,7 +55,7 @@ def inspect(
     writes = {} if keep else {"--output": target}
     check_files({"INPUT": source}, writes=writes, folders=("INPUT",), force=force)
 
-    from tulle.table.inference import guess_columns
+    from tulle.guessing.columns import guess_columns
     from tulle.table.uniqueness import singling_out
 
     looked = look_at(source)

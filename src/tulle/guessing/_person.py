@@ -53,22 +53,6 @@ def find_person(frame: pl.DataFrame) -> PersonColumn | None:
     return None
 
 
-def person_names(series: pl.Series) -> pl.Series:
-    """Return the names of people as text: 7 and 7.0 are one person, and so is a name with a space.
-
-    Examples
-    --------
-    >>> person_names(pl.Series([7.0, None, 7.5])).to_list()
-    ['7', None, '7.5']
-    """
-    texts = series.cast(pl.String).str.strip_chars()
-    if not (series.dtype.is_float() or series.dtype.is_decimal()):
-        return texts
-    whole = series.cast(pl.Int64, strict=False)
-    same = (whole.cast(series.dtype) == series).fill_null(False)
-    return whole.cast(pl.String).zip_with(same, texts)
-
-
 def _rank(series: pl.Series) -> float:
     """Return how clearly a column names people with several rows; 0 if it does not."""
     if not _can_name(series):

@@ -232,7 +232,7 @@ def condense_large(
     if not records:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, records)
-    columns = plan_columns(sample, options, target=target, levels=levels)
+    columns = plan_columns(sample, options, target=target, levels=levels, strict=options.strict)
     suspects = suspects_of(columns, policy, records)
     for frame in opened.batches(list(suspects)) if suspects else ():
         look_for_repeated(suspects, frame, seed[2])

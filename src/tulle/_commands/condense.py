@@ -63,6 +63,7 @@ class Condensing(Options):
     small_classes: str = "error"
     on_infeasible: str = "error"
     accept_broken_rules: bool = False
+    strict: bool = False
     holdout: float | str | None = None
     audit: bool = True
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
@@ -124,7 +125,7 @@ def condense(
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
-    columns = plan_columns(original, options, target=target, levels=levels)
+    columns = plan_columns(original, options, target=target, levels=levels, strict=options.strict)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     there = set(original.columns)

@@ -176,8 +176,8 @@ def _column_notes(guesses: list[Guess]) -> list[str]:
     undecided = [guess.column.name for guess in guesses if guess.needs_decision]
     if undecided:
         notes.append(
-            f"To be decided ({len(undecided)}): {quoted(undecided)}. The policy leaves them out; "
-            "commands without a policy refuse the table."
+            f"To be decided ({len(undecided)}): {quoted(undecided)}. The policy leaves them out, "
+            "and so do commands without a policy; with --strict they refuse the table."
         )
     notes += [
         f"Column '{guess.column.name}' identifies people who have several rows: with the role "

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from tulle.guessing._whole_numbers import WholeNumbers
 from tulle.table._words import topics_of
 
 _FEWEST = 5  # different people
@@ -96,9 +97,9 @@ def _can_name(series: pl.Series) -> bool:
 
 
 def _looks_like_codes(present: pl.Series) -> bool:
-    """Return whether values are whole numbers or short texts with digits."""
+    """Return whether values are short texts with digits, or whole numbers that were given."""
     if present.dtype.is_integer():
-        return True
+        return not WholeNumbers.of(present.to_numpy()).measured
     text = present.cast(pl.String).head(2000)
     return bool((text.str.contains("[0-9]") & ~text.str.contains(" ")).mean() > 0.9)  # type: ignore[operator]
 

@@ -1,8 +1,8 @@
 """What the columns of a table are, and what they mean for people: guesses with reasons.
 
 A guess is for a person to check: ``tulle inspect`` writes it into a policy that can be edited.
-Where a column may name people and nothing decides it, the guess asks for a decision, and nothing
-is released before someone has written it down.
+Where a column may name people and nothing decides it, it is left out until someone has written a
+decision down; where it may name the person of several rows, people are counted by it meanwhile.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import polars as pl
 
 from tulle._plurals import counted
 from tulle._threads import on_all_cores
-from tulle.guessing._evidence import VISITS, ColumnEvidence, Nature
+from tulle.guessing._evidence import ColumnEvidence, Nature
 from tulle.guessing._person import PersonColumn, find_person
+from tulle.guessing._whole_numbers import VISITS
 from tulle.table._frames import to_polars
 from tulle.table._look import FEW, Look, look_at
 from tulle.table._series import is_class
@@ -36,7 +37,10 @@ _ACTIONS = {
     Role.LEVEL: "use as privacy level",
     Role.IGNORED: "leave out",
 }
-_DECIDE = "refuse until a role is stated"
+_UNSURE = {
+    Role.IDENTIFIER: "leave out until a role is stated",
+    Role.PERSON: "count people by it until a role is stated, then drop",
+}
 _CODED = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED, Kind.DATETIME)  # may have special values
 
 
@@ -53,7 +57,7 @@ class Guess:
     unread : int
         How many texts among numbers or dates were not understood.
     needs_decision : bool
-        Whether nothing may be released before someone states a role.
+        Whether the column is left out only because nothing is sure: someone should state a role.
     """
 
     column: Column
@@ -66,7 +70,7 @@ class Guess:
     @property
     def action(self) -> str:
         """Return what will become of the column."""
-        return _DECIDE if self.needs_decision else _ACTIONS[self.column.role]
+        return (_UNSURE if self.needs_decision else _ACTIONS)[self.column.role]
 
 
 def infer_columns(table: Any) -> list[Column]:
@@ -105,7 +109,19 @@ def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:
         return _guess(look, own, person)
 
     guesses = on_all_cores(guess, frame.get_columns(), frame.height * frame.width)
-    return _with_target(_with_references(frame, guesses), frame)
+    return _with_target(_with_references(frame, _with_one_person(guesses)), frame)
+
+
+def _with_one_person(guesses: list[Guess]) -> list[Guess]:
+    """Count people by one column: the one that is sure, else the first that may name them."""
+    people = [guess for guess in guesses if guess.column.role is Role.PERSON]
+    chosen = min(people, key=lambda guess: guess.needs_decision, default=None)
+    return [
+        replace(guess, column=replace(guess.column, role=Role.IDENTIFIER))
+        if guess in people and guess is not chosen
+        else guess
+        for guess in guesses
+    ]
 
 
 def _look_per_person(column: pl.Series, people: pl.Series, k: int) -> Look | None:
@@ -280,7 +296,7 @@ _KINDS = (
 
 _ROLES = (
     _Row(lambda e: e.person and e.person.sure, Role.PERSON, "{e.person.reason}"),
-    _Row(lambda e: e.person, Role.IDENTIFIER, "{e.person.reason}", decide=True),
+    _Row(lambda e: e.person, Role.PERSON, "{e.person.reason}", decide=True),
     _Row(lambda e: e.look.opaque, Role.IGNORED, "lists, objects or bytes: not single values"),
     _Row(lambda e: not e.look.present, Role.IGNORED, "no value at all"),
     _Row(lambda e: e.constant, Role.IGNORED, "the same value in every record"),
@@ -316,7 +332,13 @@ _ROLES = (
     ),
     _Row(lambda e: e.given and not e.measures, Role.IDENTIFIER, "{e.apart.why}"),
     _Row(
-        lambda e: e.given or (e.unclear and not e.quantity and not e.apart.wandering),
+        lambda e: e.unclear and e.apart.whole.repeats and not e.quantity and not e.apart.series,
+        Role.PERSON,
+        "{e.apart.why}",
+        decide=True,
+    ),
+    _Row(
+        lambda e: e.given or (e.unclear and not e.quantity and not e.apart.series),
         Role.IDENTIFIER,
         "{e.apart.why}",
         decide=True,

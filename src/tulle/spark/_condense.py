@@ -167,7 +167,7 @@ def condense_table(
     seed = seed_words(options)
     sample, records = _sampled(df, seed)
     if columns is None:
-        known = plan_columns(sample, options, target=target, levels=levels)
+        known = plan_columns(sample, options, target=target, levels=levels, strict=options.strict)
     else:
         known = with_roles(list(columns), target, levels)
     table = plan_table(sample, records, known, options)

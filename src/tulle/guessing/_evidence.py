@@ -5,6 +5,7 @@ Each piece is computed once, when a row of the table in ``columns`` first asks f
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -16,7 +17,7 @@ from tulle.guessing._forms import form_of
 from tulle.guessing._person import PersonColumn
 from tulle.guessing._whole_numbers import ENOUGH, UNIQUE, WholeNumbers
 from tulle.table._look import FEW, Look
-from tulle.table._words import vocabulary, words_of
+from tulle.table._words import places_on_scale, vocabulary, words_of
 from tulle.table.schema import Kind, Role
 
 _ENOUGH_TEXTS = 5  # texts, which would be released as they are, are judged sooner than numbers
@@ -25,6 +26,13 @@ _RARE = 0.5  # share of rows that merging would put into the rest: what is left 
 _SAMPLE = 2000  # texts read for their form and length: shares within two points
 
 _QUANTITIES = {"count", "age", "measure", "money", "lab", "body", "date", "birth", "coordinate"}
+# lengths of more general codes: diagnoses (ICD-10, ICD-9), drugs (ATC), trades (NACE, ISIC)
+_HIERARCHIES = (
+    ((3, 1), r"^[A-Z][0-9][0-9A-Z](?:\.?[0-9A-Z]{1,4})?$"),
+    ((5, 4, 3, 1), r"^[A-Z][0-9]{2}[A-Z]{2}[0-9]{2}$"),
+    ((3,), r"^[0-9]{3}\.[0-9]{1,2}$"),
+    ((2,), r"^[0-9]{2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?$"),
+)
 _OF = {"of", "de", "di", "von", "van", "per", "pro"}  # "number of children" is no number of a child
 
 
@@ -180,7 +188,65 @@ class ColumnEvidence:
     @property
     def mostly_rare(self) -> bool:
         """Return whether merging would put most rows of a category into the rest."""
-        return not self.few and self.look.rare_rows >= _RARE * self.look.present
+        rare = self.look.rare_rows
+        if self.hierarchy and self._sample is not None and not self.few:
+            common = self._sample.str.head(self.hierarchy[-1]).alias("v").value_counts(name="n")
+            shown = common.filter(pl.col("n") >= self.look.k)["n"].sum()
+            rare = self.look.present * (1 - shown / len(self._sample))
+        return not self.few and rare >= _RARE * self.look.present
+
+    @cached_property
+    def hierarchy(self) -> tuple[int, ...]:
+        """Return the lengths of more general codes, if texts are codes of a known system."""
+        if self._sample is None or not self.text or self.look.distinct < 3:
+            return ()
+        shares = (
+            (lengths, self._sample.str.contains(pattern).mean() or 0)
+            for lengths, pattern in _HIERARCHIES
+        )
+        return next((lengths for lengths, share in shares if share >= UNIQUE), ())  # type: ignore[operator]
+
+    @cached_property
+    def scale(self) -> bool:
+        """Return whether texts are steps of a scale that people know, or words for no value."""
+        steps = [value for value in self._different if value not in self.off_scale]
+        letters = all(len(step) == 1 for step in steps)
+        named = bool(self.topics & {"performance", "order", "count", "measure"})  # grade, size
+        places = places_on_scale(steps) if len(steps) >= 3 and (named or not letters) else None
+        return places is not None and len(set(places)) == len(places)
+
+    @cached_property
+    def off_scale(self) -> tuple[str, ...]:
+        """Return the words for no value, unless the scale holds them: none, low, high."""
+        if not self._different or places_on_scale(self._different) is not None:
+            return ()
+        return tuple(value for value in self._different if value.lower() in vocabulary().missing)
+
+    @cached_property
+    def _different(self) -> list[str]:
+        texts = self.look.texts if self.text and self.few else None
+        return [] if texts is None else texts.drop_nulls().unique().sort().to_list()
+
+    @property
+    def stem(self) -> str:
+        """Return the name without the number of a question."""
+        return re.sub(r"[\W_]*[0-9]+[a-z]?$", "", self.look.name)
+
+    @property
+    def battery(self) -> tuple[str, int, int] | None:
+        """Return what the questions of one battery share: the stem of the name, and the ends."""
+        whole = self.whole
+        if whole is None or not (whole.enough and whole.few and whole.in_a_row) or self._named:
+            return None
+        if whole.ends[1] == 10 and whole.size >= 10:
+            return ("0-10", *whole.ends)
+        asked = whole.size >= 4 and self.stem not in ("", self.look.name)
+        return (self.stem, *whole.ends) if asked else None
+
+    @property
+    def _named(self) -> bool:
+        """Return whether the name says that numbers are a quantity or codes."""
+        return bool(self.quantity or self.topics & {"sex", "origin", "place", "code", "postcode"})
 
     @property
     def answers_from_one(self) -> bool:

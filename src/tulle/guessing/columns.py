@@ -7,6 +7,7 @@ decision down; where it may name the person of several rows, people are counted 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import polars as pl
 from tulle._plurals import counted
 from tulle._threads import on_all_cores
 from tulle.guessing._evidence import ColumnEvidence, Nature
-from tulle.guessing._person import PersonColumn, find_person
+from tulle.guessing._person import find_person
 from tulle.guessing._whole_numbers import VISITS
 from tulle.table._frames import to_polars
 from tulle.table._look import FEW, Look, look_at
@@ -103,12 +104,14 @@ def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:
     person = find_person(frame)
     people = frame[person.name] if person is not None else None
 
-    def guess(column: pl.Series) -> Guess:
-        look = look_at(column, k, people)
-        own = look if people is None else _look_per_person(column, people, k)
-        return _guess(look, own, person)
+    def judge(column: pl.Series) -> ColumnEvidence:
+        named = person if person is not None and person.name == column.name else None
+        evidence = _judged(ColumnEvidence(look_at(column, k, people), named))
+        own = None if people is None else _look_per_person(column, people, k)
+        return evidence if own is None else replace(evidence, own=_judged(ColumnEvidence(own)))
 
-    guesses = on_all_cores(guess, frame.get_columns(), frame.height * frame.width)
+    judged = on_all_cores(judge, frame.get_columns(), frame.height * frame.width)
+    guesses = [_guess(evidence) for evidence in _alike(judged)]
     return _with_target(_with_references(frame, _with_one_person(guesses)), frame)
 
 
@@ -134,11 +137,31 @@ def _look_per_person(column: pl.Series, people: pl.Series, k: int) -> Look | Non
     return look_at(pairs["value"].alias(column.name), k)
 
 
-def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
-    named = person if person is not None and person.name == look.name else None
-    evidence = _judged(ColumnEvidence(look, named))
-    if own is not None and own is not look:
-        evidence = replace(evidence, own=replace(_judged(ColumnEvidence(own)), kind=evidence.kind))
+def _alike(judged: list[ColumnEvidence]) -> list[ColumnEvidence]:
+    """Give the questions of one battery one kind: ordered, if one of them is.
+
+    A battery is most columns of one name with a number, with answers in one range; scales from 0 or
+    1 to 10 are so well known that they need no common name.
+    """
+    stems = Counter(evidence.stem for evidence in judged)
+    batteries = Counter(evidence.battery for evidence in judged)
+    ordered = {evidence.battery for evidence in judged if evidence.kind is Kind.ORDERED}
+    ordered = {
+        battery
+        for battery in ordered - {None}
+        if battery[0] == "0-10" or 3 * batteries[battery] >= 2 * stems[battery[0]]
+    }
+    why = "a question like others with the same answers"
+    return [
+        replace(evidence, kind=Kind.ORDERED, why_kind=why)
+        if evidence.battery in ordered and evidence.kind is not Kind.ORDERED
+        else evidence
+        for evidence in judged
+    ]
+
+
+def _guess(evidence: ColumnEvidence) -> Guess:
+    look = evidence.look
     row = _first(_ROLES, evidence)
     role, why, kind = row.answer, row.sentence.format(e=evidence), evidence.kind
     kept = role not in (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
@@ -152,7 +175,8 @@ def _guess(look: Look, own: Look | None, person: PersonColumn | None) -> Guess:
     if kept:
         column = replace(
             column,
-            missing=look.special if kind in _CODED else (),
+            missing=(*look.special, *evidence.off_scale) if kind in _CODED else (),
+            hierarchy=evidence.hierarchy or None if kind is Kind.CATEGORY else None,
             codes=dict.fromkeys(look.codes, "text among numbers") if kind in _CODED else {},
             format=_form(look, kind),
         )
@@ -255,6 +279,12 @@ _KINDS = (
     _Row(lambda e: e.look.boolean, Kind.BOOLEAN),
     _Row(lambda e: e.look.times is not None, Kind.DATETIME),
     _Row(lambda e: e.look.opaque or (e.text and e.surely_unique), Kind.TEXT),
+    _Row(lambda e: e.scale, Kind.ORDERED, "words in an order"),
+    _Row(
+        lambda e: e.hierarchy,
+        Kind.CATEGORY,
+        "codes of a system: rare ones are merged into their beginnings",
+    ),
     _Row(lambda e: e.text, Kind.CATEGORY),
     _Row(lambda e: e.whole is None, Kind.DECIMAL),
     _Row(

@@ -176,6 +176,17 @@ def test_money_named_personal_and_squares_of_ages_are_no_people():
     assert guess(rng.integers(18, 80, 800) ** 2, "agesq").column.role is Role.QUASI
 
 
+def test_ages_among_low_identifiers_refer_to_nobody():
+    ids = np.concatenate([np.arange(1, 400), 10_000 + np.arange(0, 300_000, 1000)])
+    ages = rng.integers(17, 60, len(ids))
+    found = guess_columns(pl.DataFrame({"rownames": ids, "age": ages}))
+    assert [g.column.role for g in found] == [Role.IDENTIFIER, Role.QUASI]
+    far = np.array([f"N{value}" for value in rng.choice(10**7, 500, replace=False)])
+    family = pl.DataFrame({"person_no": far, "x1": rng.permutation(far)[:40].repeat(13)[:500]})
+    found = guess_columns(family)[1]
+    assert (found.column.role, "person_no" in found.column.reason) == (Role.IDENTIFIER, True)
+
+
 # -- numbers with codes -----------------------------------------------------------------------
 
 

@@ -452,7 +452,7 @@ def _with_references(frame: pl.DataFrame, guesses: list[Guess]) -> list[Guess]:
     naming = (Role.IDENTIFIER, Role.PERSON)
     names = [guess.column.name for guess in guesses if guess.column.role in naming]
     keys = [frame[name].drop_nulls().unique() for name in names]
-    keys = [key for key in keys if len(key) > FEW and _is_far_apart(key)]
+    keys = [key for key in keys if len(key) > FEW]
     found = []
     for guess in guesses:
         kept = guess.column.role in (Role.QUASI, Role.SENSITIVE) and guess.distinct > FEW
@@ -466,18 +466,18 @@ def _with_references(frame: pl.DataFrame, guesses: list[Guess]) -> list[Guess]:
     return found
 
 
-def _is_far_apart(key: pl.Series) -> bool:
-    """Return whether identifiers are so far apart that measurements do not hit them by chance."""
-    if not key.dtype.is_integer():
-        return key.dtype == pl.String
-    return int(key.max()) - int(key.min()) >= _FAR * len(key)  # type: ignore[arg-type]
-
-
 def _refers(column: pl.Series, key: pl.Series) -> bool:
+    """Return whether nearly all values are identifiers, and not because these lie so close."""
     if column.dtype != key.dtype or column.name == key.name:
         return False
     values = column.drop_nulls().unique()
-    return len(values) > FEW and float(values.is_in(key.implode()).mean()) >= _REFERS  # type: ignore[arg-type]
+    if len(values) <= FEW or not (key.dtype.is_integer() or key.dtype == pl.String):
+        return False
+    if key.dtype.is_integer():  # close to each other there or as a whole, chance hits them
+        for some in (key, key.filter(key.is_between(values.min(), values.max()))):
+            if len(some) and _FAR * len(some) > int(some.max()) - int(some.min()):  # type: ignore[arg-type]
+                return False
+    return float(values.is_in(key.implode()).mean()) >= _REFERS  # type: ignore[arg-type]
 
 
 # -- the class that a miner predicts --------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -87,6 +87,29 @@ def topics_of(name: str) -> dict[str, str]:
     return {
         key: found for key, topic in vocabulary().topics.items() if (found := _match(topic, words))
     } | _identifier_ending(words)
+
+
+_AXES = (
+    {"lat", "latitude", "latitud", "latitudine", "breitengrad", "breedtegraad"},
+    {"lon", "lng", "long", "longitude", "longitud", "longitudine", "langengrad", "lengtegraad"},
+)
+
+
+def coordinate_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the pairs of names that say latitude and longitude, and agree in all other words.
+
+    >>> coordinate_pairs(["id", "pickup_lat", "pickup_lon", "latitude", "dropoff_lon"])
+    [('pickup_lat', 'pickup_lon')]
+    """
+    found: dict[tuple[int, frozenset[str]], str] = {}
+    for name in names:
+        parts = [folded(part) for part in re.findall(r"[^\W_]+", name)]
+        for axis, words in enumerate(_AXES):
+            rest = [part for part in parts if part not in words]
+            if len(rest) == len(parts) - 1:
+                found.setdefault((axis, frozenset(rest)), name)
+    return [(name, found[1, rest]) for (axis, rest), name in found.items()
+            if axis == 0 and (1, rest) in found]  # fmt: skip
 
 
 @cache

@@ -15,7 +15,7 @@ import polars as pl
 
 from tulle.guessing._forms import form_of
 from tulle.guessing._person import PersonColumn
-from tulle.guessing._whole_numbers import ENOUGH, UNIQUE, WholeNumbers
+from tulle.guessing._whole_numbers import ENOUGH, UNIQUE, VISITS, WholeNumbers
 from tulle.table._look import FEW, Look
 from tulle.table._words import places_on_scale, vocabulary, words_of
 from tulle.table.schema import Kind, Role
@@ -70,10 +70,6 @@ class ColumnEvidence:
     def quantity(self) -> set[str]:
         return self.topics & _QUANTITIES
 
-    @property
-    def measures(self) -> set[str]:
-        return self.quantity - {"count", "date"}
-
     @cached_property
     def whole(self) -> WholeNumbers | None:
         """Return the whole numbers of the column without codes; None if it holds anything else."""
@@ -85,10 +81,6 @@ class ColumnEvidence:
     def apart(self) -> ColumnEvidence:
         """Return the evidence about what tells people apart: of one row each, if that differs."""
         return self.own or self
-
-    @property
-    def enough(self) -> bool:
-        return self.look.records >= ENOUGH
 
     @property
     def text(self) -> bool:
@@ -114,6 +106,11 @@ class ColumnEvidence:
     def rows_each(self, least: int) -> bool:
         """Return whether a value has at least so many rows on average."""
         return self.look.distinct * least <= self.look.present
+
+    @property
+    def few_each(self) -> bool:
+        """Return whether many values have as few rows as people have."""
+        return not self.few and not self.rows_each(VISITS + 1)
 
     # -- the name and the values together
 
@@ -255,14 +252,14 @@ class ColumnEvidence:
     @property
     def given(self) -> bool:
         """Return whether whole numbers that are no codes were given to people or records."""
-        return (
-            self.kind is not Kind.CATEGORY and self.apart.nature is Nature.GIVEN and not self.timed
-        )
+        numbered = self.kind is not Kind.CATEGORY and self.apart.nature is Nature.GIVEN
+        return numbered and not self.timed
 
     @property
     def unclear(self) -> bool:
-        judged = self.kind is not Kind.CATEGORY and self.apart.nature is Nature.UNCLEAR
-        return judged and not self.timed
+        """Return whether numbers may have been given, and neither name nor order deny it."""
+        unclear = self.kind is not Kind.CATEGORY and self.apart.nature is Nature.UNCLEAR
+        return unclear and not self.quantity and not self.timed and not self.apart.series
 
     @property
     def timed(self) -> bool:

@@ -124,24 +124,10 @@ def _may_be_unnamed(series: pl.Series) -> bool:
     different = present.n_unique() if len(present) else 0
     if different <= 50 or not 1.3 <= len(present) / different <= _ROWS:
         return False
-    if not _looks_like_codes(present) or not _sparse(present):
+    if not _looks_like_codes(present):
         return False
     counts = present.alias("v").value_counts(name="n")["n"]
     return bool(counts.max() <= 10 * len(present) / different)  # type: ignore[operator]
-
-
-def _sparse(present: pl.Series) -> bool:
-    """Return whether whole numbers are far apart; measurements that repeat so often lie close
-    by.
-    """
-    if not present.dtype.is_integer():
-        return True
-    different = present.unique().sort().to_numpy()
-    return float(different[-1]) - float(different[0]) >= 5 * len(different) or _is_run(different)
-
-
-def _is_run(different: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
-    return bool(different[-1] - different[0] + 1 == len(different))
 
 
 def _agreeing(frame: pl.DataFrame, series: pl.Series) -> list[str]:

@@ -67,10 +67,6 @@ class WholeNumbers:
         return self.rows >= 2 and self.size >= UNIQUE * self.rows
 
     @property
-    def repeats(self) -> bool:
-        return not self.unique
-
-    @property
     def running(self) -> bool:
         """Return whether these are all numbers from the first to the last, once each."""
         return self.size == self.rows == self.ends[1] - self.ends[0] + 1

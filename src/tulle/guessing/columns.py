@@ -18,7 +18,7 @@ from tulle._plurals import counted
 from tulle._threads import on_all_cores
 from tulle.guessing._evidence import ColumnEvidence, Nature
 from tulle.guessing._person import find_person
-from tulle.guessing._whole_numbers import VISITS
+from tulle.guessing._whole_numbers import ENOUGH, VISITS, WholeNumbers
 from tulle.table._frames import to_polars
 from tulle.table._look import FEW, Look, look_at
 from tulle.table._series import is_class
@@ -187,9 +187,8 @@ def _guess(evidence: ColumnEvidence) -> Guess:
 def _judged(evidence: ColumnEvidence) -> ColumnEvidence:
     """Return the evidence with what whole numbers are, and with the kind."""
     if evidence.whole is not None:
-        row = _first(_NATURES, evidence)
-        why = row.sentence.format(e=evidence)
-        evidence = replace(evidence, nature=row.answer, why=why)
+        row = _first(_NATURES, evidence.whole)
+        evidence = replace(evidence, nature=row.answer, why=row.sentence.format(w=evidence.whole))
     row = _first(_KINDS, evidence)
     return replace(evidence, kind=row.answer, why_kind=row.sentence.format(e=evidence))
 
@@ -204,72 +203,40 @@ class _Row(NamedTuple):
     decide: bool = False  # whether the column is left out until somebody decides
 
 
-def _first(rows: tuple[_Row, ...], evidence: ColumnEvidence) -> _Row:
+def _first(rows: tuple[_Row, ...], evidence: ColumnEvidence | WholeNumbers) -> _Row:
     return next(row for row in rows if row.test(evidence))
 
 
-_DIFFERENT = "{e.whole.size:,} of {e.whole.rows:,} numbers are different"
-_NATURES = (
-    _Row(lambda e: not e.whole.enough or e.whole.years, Nature.MEASURED),
-    _Row(lambda e: e.whole.running, Nature.GIVEN, "a running number"),
-    _Row(
-        lambda e: e.whole.unique and e.whole.surely_unrepeated and not e.whole.measured,
-        Nature.GIVEN,
-        f"{_DIFFERENT}, which measurements in so narrow a range would not be",
-    ),
-    _Row(
-        lambda e: e.whole.unique and e.whole.unrepeated,
-        Nature.UNCLEAR,
-        f"{_DIFFERENT}, although measurements in so narrow a range would repeat",
-    ),
-    _Row(
-        lambda e: e.whole.unique and e.whole.sparse and not e.whole.measured,
-        Nature.UNCLEAR,
-        f"{_DIFFERENT}, and nothing says that they are measurements",
-    ),
-    _Row(lambda e: e.whole.unique, Nature.MEASURED),
-    _Row(lambda e: e.whole.size <= 2, Nature.CODES, "two values"),
-    _Row(lambda e: e.whole.few and e.whole.falling, Nature.MEASURED),
-    _Row(
-        lambda e: e.whole.few and e.whole.gapped_digits,
-        Nature.CODES,
-        "few digits with gaps: codes",
-    ),
-    _Row(
-        lambda e: e.whole.few and e.whole.in_a_row and e.whole.peaks <= 1,
-        Nature.ANSWERS,
-        "few values in a row",
-    ),
-    _Row(
-        lambda e: e.whole.few and e.whole.in_a_row,
-        Nature.CODES,
-        "few values, with no order in their frequencies",
-    ),
-    _Row(
-        lambda e: e.whole.few and e.whole.peaks > 1,
-        Nature.CODES,
-        "few numbers with gaps: codes",
-    ),
-    _Row(lambda e: e.whole.few, Nature.MEASURED),
-    _Row(
-        lambda e: e.whole.repeats_like_people,
-        Nature.UNCLEAR,
-        "numbers far apart repeat exactly, as those of people with several rows do",
-    ),
-    _Row(
-        lambda e: e.whole.numbered_from_one,
-        Nature.UNCLEAR,
-        "numbers from 1 on that are all about equally frequent",
-    ),
-    _Row(
-        lambda e: e.whole.codes or e.whole.listed,
-        Nature.CODES,
-        "few of the possible numbers, at irregular rates: codes",
-    ),
-    _Row(lambda e: True, Nature.MEASURED),
+# fmt: off
+_DIFFERENT = "{w.size:,} of {w.rows:,} numbers are different"
+_NATURES = (  # of whole numbers
+    _Row(lambda w: not w.enough or w.years, Nature.MEASURED),
+    _Row(lambda w: w.running, Nature.GIVEN, "a running number"),
+    _Row(lambda w: w.unique and w.surely_unrepeated and not w.measured, Nature.GIVEN,
+         f"{_DIFFERENT}, which measurements in so narrow a range would not be"),
+    _Row(lambda w: w.unique and w.unrepeated, Nature.UNCLEAR,
+         f"{_DIFFERENT}, although measurements in so narrow a range would repeat"),
+    _Row(lambda w: w.unique and w.sparse and not w.measured, Nature.UNCLEAR,
+         f"{_DIFFERENT}, and nothing says that they are measurements"),
+    _Row(lambda w: w.unique, Nature.MEASURED),
+    _Row(lambda w: w.size <= 2, Nature.CODES, "two values"),
+    _Row(lambda w: w.few and w.falling, Nature.MEASURED),  # a count
+    _Row(lambda w: w.few and w.gapped_digits, Nature.CODES, "few digits with gaps: codes"),
+    _Row(lambda w: w.few and w.in_a_row and w.peaks <= 1, Nature.ANSWERS, "few values in a row"),
+    _Row(lambda w: w.few and w.in_a_row, Nature.CODES,
+         "few values, with no order in their frequencies"),
+    _Row(lambda w: w.few and w.peaks > 1, Nature.CODES, "few numbers with gaps: codes"),
+    _Row(lambda w: w.few, Nature.MEASURED),
+    _Row(lambda w: w.repeats_like_people, Nature.UNCLEAR,
+         "numbers far apart repeat exactly, as those of people with several rows do"),
+    _Row(lambda w: w.numbered_from_one, Nature.UNCLEAR,
+         "numbers from 1 on that are all about equally frequent"),
+    _Row(lambda w: w.codes or w.listed, Nature.CODES,
+         "few of the possible numbers, at irregular rates: codes"),
+    _Row(lambda w: True, Nature.MEASURED),
 )
 
-_NAMED_CODES = "whole numbers that are codes, as the name says"
+_AS_NAMED = "whole numbers that are codes, as the name says"
 _NOMINAL = {"sex", "origin", "family", "place", "work", "conviction", "health", "code"}
 _STRONG = {"sex", "origin", "place", "code"}  # named so, whatever the numbers look like
 _VAGUE = {"measure", "lab", "date"}  # a rate may be an answer from 1 to 5
@@ -280,45 +247,24 @@ _KINDS = (
     _Row(lambda e: e.look.times is not None, Kind.DATETIME),
     _Row(lambda e: e.look.opaque or (e.text and e.surely_unique), Kind.TEXT),
     _Row(lambda e: e.scale, Kind.ORDERED, "words in an order"),
-    _Row(
-        lambda e: e.hierarchy,
-        Kind.CATEGORY,
-        "codes of a system: rare ones are merged into their beginnings",
-    ),
+    _Row(lambda e: e.hierarchy, Kind.CATEGORY,
+         "codes of a system: rare ones are merged into their beginnings"),
     _Row(lambda e: e.text, Kind.CATEGORY),
     _Row(lambda e: e.whole is None, Kind.DECIMAL),
-    _Row(
-        lambda e: e.topics & {"postcode", "place_code"},
-        Kind.CATEGORY,
-        "whole numbers that are codes of places",
-    ),
-    _Row(
-        lambda e: e.look.distinct <= 2 and e.enough,
-        Kind.CATEGORY,
-        "whole numbers with two values: codes",
-    ),
+    _Row(lambda e: e.topics & {"postcode", "place_code"}, Kind.CATEGORY,
+         "whole numbers that are codes of places"),
+    _Row(lambda e: e.look.distinct <= 2 and e.look.records >= ENOUGH, Kind.CATEGORY,
+         "whole numbers with two values: codes"),
     _Row(lambda e: "order" in e.topics and e.few, Kind.ORDERED, "few whole numbers in an order"),
-    _Row(
-        lambda e: e.quantity and "code" in e.topics and e.look.distinct <= 3,
-        Kind.CATEGORY,
-        "three whole numbers: codes",
-    ),
-    _Row(
-        lambda e: e.quantity and "code" in e.topics and e.few,
-        Kind.ORDERED,
-        "few whole numbers that stand for classes of a quantity",
-    ),
-    _Row(
-        lambda e: e.quantity - _VAGUE or (e.quantity and not e.answers_from_one),
-        Kind.INTEGER,
-    ),
-    _Row(lambda e: e.topics & _STRONG and e.rows_each(_SHARED), Kind.CATEGORY, _NAMED_CODES),
-    _Row(
-        lambda e: e.topics & _NOMINAL and e.nature in (Nature.CODES, Nature.ANSWERS),
-        Kind.CATEGORY,
-        _NAMED_CODES,
-    ),
-    _Row(lambda e: "number" in e.topics and e.rows_each(VISITS + 1), Kind.CATEGORY, _NAMED_CODES),
+    _Row(lambda e: e.quantity and "code" in e.topics and e.look.distinct <= 3, Kind.CATEGORY,
+         "three whole numbers: codes"),
+    _Row(lambda e: e.quantity and "code" in e.topics and e.few, Kind.ORDERED,
+         "few whole numbers that stand for classes of a quantity"),
+    _Row(lambda e: e.quantity - _VAGUE or (e.quantity and not e.answers_from_one), Kind.INTEGER),
+    _Row(lambda e: e.topics & _STRONG and e.rows_each(_SHARED), Kind.CATEGORY, _AS_NAMED),
+    _Row(lambda e: e.topics & _NOMINAL and e.nature in (Nature.CODES, Nature.ANSWERS),
+         Kind.CATEGORY, _AS_NAMED),
+    _Row(lambda e: "number" in e.topics and e.rows_each(VISITS + 1), Kind.CATEGORY, _AS_NAMED),
     _Row(lambda e: e.nature is Nature.CODES, Kind.CATEGORY, "{e.why}"),
     _Row(lambda e: e.nature is Nature.ANSWERS, Kind.ORDERED, "{e.why}"),
     _Row(lambda e: True, Kind.INTEGER),
@@ -332,66 +278,31 @@ _ROLES = (
     _Row(lambda e: e.constant, Role.IGNORED, "the same value in every record"),
     _Row(lambda e: e.level, Role.LEVEL, "named like a privacy level, small positive numbers"),
     _Row(lambda e: e.form, Role.IDENTIFIER, "looks like {e.form}"),
-    _Row(
-        lambda e: e.names_people,
-        Role.IDENTIFIER,
-        "the name says that it names people or companies",
-    ),
+    _Row(lambda e: e.names_people, Role.IDENTIFIER,
+         "the name says that it names people or companies"),
     _Row(lambda e: e.reaches, Role.IDENTIFIER, "the name says {e.reaches}"),
-    _Row(
-        lambda e: (e.numbered or e.of_people) and e.unique,
-        Role.IDENTIFIER,
-        "named like a number of records or people, nearly every value is different",
-    ),
-    _Row(
-        lambda e: (
-            e.numbered and not e.quantity - {"count"} and not e.few and not e.rows_each(VISITS + 1)
-        ),
-        Role.IDENTIFIER,
-        "named like a number of people or things with few records each",
-    ),
-    _Row(
-        lambda e: e.free_text,
-        Role.IGNORED,
-        "free text, which may name people and cannot be condensed",
-    ),
-    _Row(
-        lambda e: e.kind is Kind.TEXT and e.apart.surely_unique,
-        Role.IDENTIFIER,
-        "{e.apart.look.distinct:,} of {e.apart.look.present:,} values are different",
-    ),
-    _Row(lambda e: e.given and not e.measures, Role.IDENTIFIER, "{e.apart.why}"),
-    _Row(
-        lambda e: e.unclear and e.apart.whole.repeats and not e.quantity and not e.apart.series,
-        Role.PERSON,
-        "{e.apart.why}",
-        decide=True,
-    ),
-    _Row(
-        lambda e: e.given or (e.unclear and not e.quantity and not e.apart.series),
-        Role.IDENTIFIER,
-        "{e.apart.why}",
-        decide=True,
-    ),
-    _Row(
-        lambda e: e.kind is Kind.CATEGORY and e.mostly_rare,
-        Role.IDENTIFIER,
-        "{e.look.rare_values:,} values are held by fewer than {e.look.k} people each",
-        decide=True,
-    ),
-    _Row(
-        lambda e: e.secret,
-        Role.SENSITIVE,
-        "what others may want to learn: {e.secret}",
-    ),
-    _Row(
-        lambda e: e.public,
-        Role.QUASI,
-        "others may know it: {e.public}",
-    ),
+    _Row(lambda e: (e.numbered or e.of_people) and e.unique, Role.IDENTIFIER,
+         "named like a number of records or people, nearly every value is different"),
+    _Row(lambda e: e.numbered and not e.quantity - {"count"} and e.few_each, Role.IDENTIFIER,
+         "named like a number of people or things with few records each"),
+    _Row(lambda e: e.free_text, Role.IGNORED,
+         "free text, which may name people and cannot be condensed"),
+    _Row(lambda e: e.kind is Kind.TEXT and e.apart.surely_unique, Role.IDENTIFIER,
+         "{e.apart.look.distinct:,} of {e.apart.look.present:,} values are different"),
+    _Row(lambda e: e.given and e.quantity <= {"count", "date"}, Role.IDENTIFIER, "{e.apart.why}"),
+    _Row(lambda e: e.given, Role.IDENTIFIER, "{e.apart.why}", decide=True),
+    _Row(lambda e: e.unclear and e.apart.whole.unique, Role.IDENTIFIER, "{e.apart.why}",
+         decide=True),
+    _Row(lambda e: e.unclear, Role.PERSON, "{e.apart.why}", decide=True),
+    _Row(lambda e: e.kind is Kind.CATEGORY and e.mostly_rare, Role.IDENTIFIER,
+         "{e.look.rare_values:,} values are held by fewer than {e.look.k} people each",
+         decide=True),
+    _Row(lambda e: e.secret, Role.SENSITIVE, "what others may want to learn: {e.secret}"),
+    _Row(lambda e: e.public, Role.QUASI, "others may know it: {e.public}"),
     _Row(lambda e: e.look.times is not None, Role.QUASI, "others may know dates"),
     _Row(lambda e: True, Role.QUASI),
 )
+# fmt: on
 
 
 # -- special values, forms and bounds -------------------------------------------------------------

@@ -21,7 +21,7 @@ import polars as pl
 from benchmarks.columns_corpus import Answer, Count, Score, Table, score, tables
 from benchmarks.columns_shown import planned, release_of, shown_columns
 from benchmarks.results import as_table, data_folder, write_table
-from tulle.table.inference import guess_columns
+from tulle.guessing.columns import guess_columns
 
 QUICK = 5  # tables
 K, ROWS = 10, 2_000  # of the releases

@@ -24,8 +24,8 @@ from benchmarks.wards import hospital
 from tulle import Condenser, read_table
 from tulle._relations.language import SETS, parse_rule
 from tulle._relations.values import broken
+from tulle.guessing.columns import guess_columns
 from tulle.table._date_format import read_dates
-from tulle.table.inference import guess_columns
 from tulle.table.schema import Schema
 
 TABLES = (

@@ -11,7 +11,7 @@ import polars as pl
 
 from tulle import Condenser
 from tulle.errors import PrivacyWarning
-from tulle.table.inference import guess_columns
+from tulle.guessing.columns import guess_columns
 from tulle.table.schema import Column, Kind, Role
 
 DISCRETE = (Kind.CATEGORY, Kind.ORDERED, Kind.BOOLEAN)

@@ -18,7 +18,7 @@ _NAMES = {
     "tulle.io.write": ("write_batches", "write_table"),
     "tulle.table.schema": ("Column", "Kind", "Role", "Schema"),
     "tulle.table.policy": ("Policy", "load_policy", "write_policy"),
-    "tulle.table.inference": ("infer_columns",),
+    "tulle.guessing.columns": ("infer_columns",),
     "tulle.table.split": ("split",),
     "tulle.table.uniqueness": ("singling_out",),
     # condensation

@@ -26,6 +26,7 @@ from .errors import PrivacyWarning as PrivacyWarning
 from .errors import TulleError as TulleError
 from .exploring.explore import Exploration as Exploration
 from .exploring.explore import explore as explore
+from .guessing.columns import infer_columns as infer_columns
 from .io.read import read_batches as read_batches
 from .io.read import read_table as read_table
 from .io.write import write_batches as write_batches
@@ -54,7 +55,6 @@ from .sketch.miners import SketchKNeighborsClassifier as SketchKNeighborsClassif
 from .sketch.sketcher import Sketcher as Sketcher
 from .sketch.sketches import Sketches as Sketches
 from .stream.condenser import StreamCondenser as StreamCondenser
-from .table.inference import infer_columns as infer_columns
 from .table.policy import Policy as Policy
 from .table.policy import load_policy as load_policy
 from .table.policy import write_policy as write_policy

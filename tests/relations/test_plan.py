@@ -15,7 +15,7 @@ from benchmarks.wards import RULES, hospital, impossible
 from tests.examples import few
 from tulle import ClassCondenser, Condenser
 from tulle.errors import DataError, GateError, ParameterError
-from tulle.table.inference import guess_columns
+from tulle.guessing.columns import guess_columns
 from tulle.table.schema import Column, Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")

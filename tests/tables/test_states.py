@@ -15,9 +15,9 @@ from polars.testing import assert_series_equal
 from benchmarks.columns_hospital import hospital
 from tulle import Condenser
 from tulle.errors import DataError
+from tulle.guessing.columns import infer_columns
 from tulle.table._encoder import TableEncoder
 from tulle.table._states import writing_of
-from tulle.table.inference import infer_columns
 from tulle.table.schema import Column, Kind
 
 

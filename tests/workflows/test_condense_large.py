@@ -23,7 +23,7 @@ from tulle.cli import tulle
 from tulle.condense._diversity import Sensitive
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.releases import read_manifest, verify_release
-from tulle.table.inference import infer_columns
+from tulle.guessing.columns import infer_columns
 from tulle.table.policy import Policy, write_policy
 from tulle.table.schema import Role
 

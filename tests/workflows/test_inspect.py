@@ -160,7 +160,7 @@ def test_columns_without_evidence_share_a_line_and_each_has_a_row_in_json(
     rows = {row["name"]: row for row in shown["columns"]}
     assert list(rows) == ["case", "x17", "age", "score", "a", "b"]
     assert all(row.keys() >= {"kind", "role", "action", "reason"} for row in rows.values())
-    assert rows["x17"]["action"] == "refuse until a role is stated"
+    assert rows["x17"]["action"] == "leave out until a role is stated"
     assert [row["column"] for row in shown["left_out"]] == ["case", "x17"]
 
 
@@ -183,16 +183,24 @@ def test_groups_of_a_release_count_people(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-def test_nothing_is_released_before_somebody_decides(
+def test_what_may_identify_people_is_left_out_and_a_strict_run_refuses_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     visits().write_csv("visits.csv")
     with pytest.raises(DataError, match="'x17'") as refused:
-        condense("visits.csv", "release.csv")
+        condense("visits.csv", "release.csv", strict=True)
     assert 'role = "quasi-identifier"' in str(refused.value)
     assert "'case'" not in str(refused.value)  # no doubt about that
     assert not Path("release.csv").exists()
+    Path("strict.toml").write_text("[condense]\nstrict = true\n")
+    with pytest.raises(DataError, match="'x17'"):
+        condense("visits.csv", "release.csv", policy="strict.toml")
+    went_on = condense("visits.csv", "safe.csv", seed=1)
+    assert read_table("safe.csv").columns == ["age", "score"]
+    unsure = {row["column"]: row for row in went_on.left_out}["x17"]
+    assert unsure["reason"].endswith("not sure, left out to be safe")
+    assert unsure["to_keep_it"] == 'kind = "integer", role = "quasi-identifier"'
     inspect("visits.csv", "policy.toml")
     made = condense("visits.csv", "release.csv", policy="policy.toml", seed=1)
     assert read_table("release.csv").columns == ["age", "score"]

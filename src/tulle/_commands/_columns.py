@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from tulle._commands._options import Options
     from tulle.condense._grouping import GroupFacts
-    from tulle.table.inference import Guess
+    from tulle.guessing.columns import Guess
 
-_SHOWN = 5  # columns in a message
 _WIDEST = 1_000  # columns of a release
 
 
@@ -27,16 +26,18 @@ def plan_columns(
     *,
     target: str | None = None,
     levels: str | None = None,
+    strict: bool = False,
 ) -> list[Column]:
     """Return the columns with their roles.
 
     Without a policy, kinds, identifiers and useless columns are inferred; a target and levels are
-    used only if they are asked for.
+    used only if they are asked for. A column that may identify people, and that nothing decides
+    about, is left out and its reason says so; if ``strict``, the table is refused.
     """
     refuse_two_roles(target, levels)
     declared = options.described(table.columns)
     _refuse_wide(sum(c.role.released for c in declared) if declared else table.width)
-    columns = declared or guessed(table, decided=(target, levels))
+    columns = declared or guessed(table, decided=(target, levels), strict=strict)
     return with_roles(columns, target, levels)
 
 
@@ -50,31 +51,36 @@ def _refuse_wide(width: int) -> None:
         )
 
 
-def guessed(table: pl.DataFrame, decided: Collection[str | None]) -> list[Column]:
-    """Return the guessed columns, if none is left that a person has to decide about."""
-    from tulle.table.inference import guess_columns
+def guessed(
+    table: pl.DataFrame, decided: Collection[str | None], *, strict: bool = False
+) -> list[Column]:
+    """Return the guessed columns; of what a person has to decide about, the safe guess."""
+    from tulle.guessing.columns import guess_columns
 
     guesses = guess_columns(table)
-    _refuse_undecided([g for g in guesses if g.needs_decision and g.column.name not in decided])
-    return [
-        replace(g.column, role=Role.QUASI)
-        if g.column.role in (Role.TARGET, Role.LEVEL)
-        else g.column
-        for g in guesses
-    ]
+    unsure = [g for g in guesses if g.needs_decision and g.column.name not in decided]
+    if unsure and strict:
+        _refuse_undecided(unsure)
+    return [_safe(guess) for guess in guesses]
+
+
+def _safe(guess: Guess) -> Column:
+    """Return the column as it is used while nobody has decided about it."""
+    column = guess.column
+    if guess.needs_decision:
+        counting = "people counted by it and " if column.role is Role.PERSON else ""
+        return replace(column, reason=f"{column.reason}: not sure, {counting}left out to be safe")
+    return replace(column, role=Role.QUASI) if column.role in (Role.TARGET, Role.LEVEL) else column
 
 
 def _refuse_undecided(guesses: list[Guess]) -> None:
-    """Raise if columns may identify people and nobody has decided yet to release them."""
-    if not guesses:
-        return
-    shown = [f"column '{g.column.name}' ({g.column.reason})" for g in guesses[:_SHOWN]]
-    more = f" and {len(guesses) - _SHOWN} more" if len(guesses) > _SHOWN else ""
+    """Raise for columns that may identify people and that nobody has decided about."""
+    shown = [f"column '{g.column.name}' ({g.column.reason})" for g in guesses]
     example = guesses[0].column
     raise DataError(
-        f"{', '.join(shown)}{more} may identify people: set a role in a policy (`tulle inspect` "
+        f"{', '.join(shown)} may identify people: set a role in a policy (`tulle inspect` "
         f"writes one) and pass it with --policy. To leave '{example.name}' out: role = "
-        f'"identifier"; to keep it: {to_keep(example)}'
+        f'"identifier"; to keep it: {to_keep(example)}. Without --strict they are left out'
     )
 
 
@@ -191,7 +197,7 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
 
 def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
     """Return the table without lists, objects and bytes that the policy ignores."""
-    from tulle.table.inference import is_opaque
+    from tulle.table._series import is_opaque
 
     left_out = [c.name for c in columns if not c.role.released]
     return table.drop(name for name in left_out if is_opaque(table.schema[name]))
@@ -204,7 +210,7 @@ def column_of(columns: list[Column], role: Role) -> Column | None:
 
 def names_classes(column: Column, table: pl.DataFrame) -> bool:
     """Return whether a target names classes; a quantity is condensed with the other columns."""
-    from tulle.table.inference import is_class
+    from tulle.table._series import is_class
 
     return is_class(table[column.name], column.kind)
 

@@ -385,7 +385,9 @@ class PartsMade:
             raise DataError(f"{named} has no records: there is nothing to condense")
         self.entry = entry(sample.records)
         if columns is None:
-            known = plan_columns(sample.rows, options, target=target, levels=levels)
+            known = plan_columns(
+                sample.rows, options, target=target, levels=levels, strict=options.strict
+            )
             if options.policy_file is None:
                 refuse_repeated(engine, known, sample.records, seed[2])
         else:

@@ -152,7 +152,7 @@ def _audit_whole(
     from tulle.auditing import audit
     from tulle.auditing.audit import with_rules
     from tulle.io.read import codes_as_text, read_like, read_table
-    from tulle.table.inference import is_opaque
+    from tulle.table._series import is_opaque
 
     further: dict[str, Any] = {}
     outside = () if control is None else (control,)
@@ -336,7 +336,7 @@ def _known_columns(
             for name, entry in read_manifest(release).columns.items()
             if name in table.columns and entry.get("role") is not None
         }
-    from tulle.table.inference import infer_columns
+    from tulle.guessing.columns import infer_columns
 
     # read as condense reads them; but what somebody knows or wants to know, nothing has said
     guessed = [

@@ -73,6 +73,7 @@ class Condensing(Options):
     on_infeasible: str = "error"
     accept_broken_rules: bool = False
     people: int | None = None  # how many to release, where people have several rows
+    strict: bool = False  # stop where a person has to decide about a column
     holdout: float | str | None = None
     audit: bool = True
     quick: bool = False  # fewer sizes, and fewer releases that judge them
@@ -141,7 +142,7 @@ def condense(
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
-    columns = plan_columns(original, options, target=target, levels=levels)
+    columns = plan_columns(original, options, target=target, levels=levels, strict=options.strict)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     there = set(original.columns)

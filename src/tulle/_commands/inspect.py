@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
     from tulle._relations.proposals import Proposal
     from tulle._types import FilePath
-    from tulle.table.inference import Guess
+    from tulle.guessing.columns import Guess
     from tulle.table.uniqueness import SinglingOut
 
 SHOWN = 5  # combinations of each size
@@ -61,7 +61,7 @@ def inspect(
     writes = {} if keep else {"--output": target}
     check_files({"INPUT": source}, writes=writes, folders=("INPUT",), force=force)
 
-    from tulle.table.inference import guess_columns
+    from tulle.guessing.columns import guess_columns
     from tulle.table.uniqueness import singling_out
 
     looked = look_at(source)
@@ -153,7 +153,7 @@ def _inspect_linked(source: FilePath, target: Path, *, keep: bool, force: bool) 
 
 def _linked_guesses(frame: pl.DataFrame, second: Mapping[str, str]) -> list[Guess]:
     """Return what the columns are; what holds another key names people, and is not released."""
-    from tulle.table.inference import guess_columns
+    from tulle.guessing.columns import guess_columns
 
     return [
         replace(
@@ -285,8 +285,8 @@ def _column_notes(guesses: list[Guess]) -> list[str]:
     undecided = [guess.column.name for guess in guesses if guess.needs_decision]
     if undecided:
         notes.append(
-            f"To be decided ({len(undecided)}): {quoted(undecided)}. The policy leaves them out; "
-            "commands without a policy refuse the table."
+            f"To be decided ({len(undecided)}): {quoted(undecided)}. The policy leaves them out, "
+            "and so do commands without a policy; with --strict they refuse the table."
         )
     notes += [
         f"Column '{guess.column.name}' identifies people who have several rows: with the role "

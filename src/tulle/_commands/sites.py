@@ -225,7 +225,7 @@ def _guessed(table: pl.DataFrame) -> Policy:
     One that is empty or the same everywhere may be full of news at the other sites: it must not be
     left out for all of them.
     """
-    from tulle.table.inference import guess_columns
+    from tulle.guessing.columns import guess_columns
 
     guesses = guess_columns(table)
     telling = [g for g in guesses if g.column.role is not Role.IGNORED or g.distinct > 1]

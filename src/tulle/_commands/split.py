@@ -144,7 +144,7 @@ def drawn_apart(
 
 def known_columns(table: pl.DataFrame, policy: FilePath | None) -> list[Column]:
     """Return the columns that the policy describes, else guesses."""
-    from tulle.table.inference import infer_columns
+    from tulle.guessing.columns import infer_columns
 
     declared = [] if policy is None else load_policy(policy, table.columns).resolve(table.columns)
     return declared or infer_columns(table)

@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from tulle._types import Flags, Ints
 from tulle.condense._levels import COMMON, check_levels
 from tulle.errors import DataError
-from tulle.table._person import person_names
-from tulle.table._series import filled, is_missing
-from tulle.table.inference import is_opaque
+from tulle.table._series import filled, is_missing, is_opaque, person_names
 from tulle.table.schema import Column, Kind, Role, Schema
 
 SAMPLE = 200_000  # records that cells of columns and cuts rest on

@@ -21,7 +21,7 @@ from tulle._threads import on_all_cores
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
 from tulle.errors import DataError, ParameterError
-from tulle.table.inference import is_class
+from tulle.table._series import is_class
 from tulle.table.schema import Kind
 
 _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on

@@ -27,8 +27,8 @@ from tulle._types import Floats, Ints
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
-from tulle.table._person import person_names
 from tulle.table._precision import decimals_of
+from tulle.table._series import person_names
 from tulle.table._states import writing_of
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of

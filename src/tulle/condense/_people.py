@@ -8,7 +8,7 @@ import polars as pl
 from tulle._people import distinct_people
 from tulle._types import Flags, Ints
 from tulle.errors import DataError, PrivacyError
-from tulle.table._person import person_names
+from tulle.table._series import person_names
 from tulle.table.schema import Role, Schema
 
 

@@ -17,6 +17,7 @@ from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
 from tulle._shape.columns import CategoryColumn, take_rows
 from tulle._shape.model import GROUP_PIECE, LEAF_PIECE, ShapeModel, fit_shape
+from tulle._shape.places import Places, join_coordinates
 from tulle._types import Flags, Ints
 from tulle.condense._classes import Labels, LabelSchema, Unit
 from tulle.condense._diversity import Sensitive
@@ -25,6 +26,7 @@ from tulle.condense._levels import common_level
 from tulle.condense._notes import relation_notes
 from tulle.errors import GateError, ParameterError
 from tulle.table._encoder import TableEncoder
+from tulle.table._words import coordinate_pairs
 
 BOUNDS = "About where the lowest and highest values of a column lie: they rest on k people or more."
 _LABEL = ""  # the classes, in a model of the columns
@@ -129,6 +131,7 @@ class ShapedTable:
     plan: Plan
     model: ShapeModel
     classes: Classes | None = None
+    places: tuple[Places, ...] = ()  # pairs of coordinates, each one column of the model
 
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw records; their classes, if there are some, are the last column."""
@@ -137,6 +140,8 @@ class ShapedTable:
 
     def _draw_once(self, n: int, rng: np.random.Generator) -> pl.DataFrame:
         drawn: dict[str, Any] = dict(zip(self.model.names, self.model.sample(n, rng)))
+        for places in self.places:
+            drawn |= places.draw(drawn.pop(places.name), rng)
         fixed = {}
         if self.classes is not None:
             codes = pl.Series(self.classes.draw(drawn.pop(_LABEL).astype(np.int64), rng))
@@ -194,6 +199,14 @@ class Shape:
             rules = settled.rules
         also = [(rule, True) for rule, _ in _given(self.also, block.frame, planner)]
         plan, columns = planner.plan([*also, *rules])
+        places = []
+        asked = {column.demand.name for column in block.sensitive}
+        for pair in coordinate_pairs(column.name for column in columns):
+            if asked.isdisjoint(pair):
+                columns, joined = join_coordinates(
+                    columns, pair, k, block.people, block.levels <= k
+                )
+                places += [] if joined is None else [joined]
         label, classes = None, block.classes
         if classes is not None:
             label = _LABEL
@@ -214,7 +227,9 @@ class Shape:
         )
         self.shown = model.rests_on()
         self.tables = [
-            ShapedTable(encoder, plan, model, None if classes is None else classes.classes)
+            ShapedTable(
+                encoder, plan, model, None if classes is None else classes.classes, tuple(places)
+            )
         ]
         people = block.people
         count = block.frame.height if people is None else len(np.unique(people))

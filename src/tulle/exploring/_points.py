@@ -20,7 +20,7 @@ from tulle.auditing._tables import align_made
 from tulle.auditing.audit import Audit, audited
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
 from tulle.exploring._utility import utility, utility_of_clusters
-from tulle.table.inference import is_class
+from tulle.table._series import is_class
 from tulle.table.schema import Column, Role
 from tulle.table.split import units_of
 

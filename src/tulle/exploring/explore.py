@@ -29,8 +29,8 @@ from tulle.exploring._folder import Folder, data_digest, point_name
 from tulle.exploring._page import page_of
 from tulle.exploring._points import People, Point, PointSettings, Spec, audit_of, measured, planned
 from tulle.exploring._utility import check_scoring
+from tulle.guessing.columns import infer_columns
 from tulle.table._frames import enter
-from tulle.table.inference import infer_columns
 from tulle.table.schema import Column, Role, Schema
 from tulle.table.split import split_rows
 

@@ -21,7 +21,7 @@ import polars as pl
 from tulle._types import Flags, Ints
 from tulle.errors import DataError
 from tulle.stream._batches import Sealed
-from tulle.table._person import person_names
+from tulle.table._series import person_names
 
 SECRET_BYTES = 32
 

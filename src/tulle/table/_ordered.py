@@ -6,7 +6,6 @@ the values that its records had.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -30,6 +29,7 @@ from tulle.table._precision import decimals_of
 from tulle.table._rare import Crowd
 from tulle.table._series import filled, is_missing, with_nulls
 from tulle.table._states import STATE, plain_text
+from tulle.table._words import places_on_scale
 from tulle.table.schema import Column, Kind
 
 _UNKNOWN = -1
@@ -166,7 +166,8 @@ class OrderedCodec:
     def as_known(self, series: pl.Series) -> NumberColumn | CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
 
-        Numbers of which none may be invented; words, and rare values that are kept, as categories.
+        Numbers of which none may be invented; words without a scale, and rare values that are
+        kept, as categories.
         """
         codes, problems = self._codes(series)
         refuse(problems)
@@ -196,11 +197,12 @@ class OrderedCodec:
         return self._values(codes)
 
     def _numbers(self) -> Floats | None:
-        """Return the values as numbers; None if they are words, or kept however rare."""
+        """Return the values as numbers; None if they have no scale, or are kept however rare."""
         if self.keep_rare or self.dtype in (pl.Enum, pl.Categorical):
             return None
-        numbers = self.domain.cast(pl.Float64, strict=False)
-        return None if numbers.null_count() else np.asarray(numbers.to_numpy(), dtype=np.float64)
+        if self.dtype == pl.String:
+            return _on_a_line(self.domain)
+        return np.asarray(self.domain.cast(pl.Float64).to_numpy(), dtype=np.float64)
 
     def _codes(self, series: pl.Series) -> tuple[Ints, list[Problem]]:
         """Return the place of each value among values and special ones, and what is wrong."""
@@ -312,12 +314,21 @@ def _nearest(known: Floats, asked: Floats) -> Ints:
     return np.where(lower, before, after)
 
 
+def _on_a_line(texts: pl.Series) -> Floats | None:
+    """Return texts as numbers, or as places on a scale that people know; None for others."""
+    numbers = texts.cast(pl.Float64, strict=False)
+    if not numbers.null_count():
+        return np.asarray(numbers.to_numpy(), dtype=np.float64)
+    places = None if texts.null_count() else places_on_scale(texts.to_list())
+    return None if places is None or len(set(places)) < len(places) else np.array(places)
+
+
 def _sorted(values: pl.Series) -> pl.Series:
-    """Return values in their order: numbers by size, also as text; an Enum by its own order."""
+    """Return values in their order: numbers by size, words by their scale, an Enum by its own."""
     if values.dtype == pl.String:
-        numbers = values.cast(pl.Float64, strict=False)
-        if not numbers.null_count():
-            return values.gather(numbers.arg_sort())
+        line = _on_a_line(values)
+        if line is not None:
+            return values.gather(pl.Series(line).arg_sort())
     if values.dtype == pl.Categorical:
         return values.cast(pl.String).sort().cast(values.dtype)
     return values.sort()
@@ -328,11 +339,10 @@ def _keys(known: pl.Series, asked: pl.Series) -> tuple[Floats, Floats]:
     both: list[pl.Series] = [known, asked]
     if known.dtype in (pl.String, pl.Categorical):
         texts = [part.cast(pl.String) for part in both]
-        numbers = [part.cast(pl.Float64, strict=False) for part in texts]
-        if any(part.null_count() for part in numbers):
-            line: Sequence[str] = sorted({value for part in texts for value in part.to_list()})
-            order = {value: float(place) for place, value in enumerate(line)}
-            numbers = [pl.Series([order[value] for value in part.to_list()]) for part in texts]
+        every = pl.concat(texts).unique().sort()
+        line = _on_a_line(every)
+        places = dict(zip(every.to_list(), range(len(every)) if line is None else line.tolist()))
+        numbers = [pl.Series([places[value] for value in part.to_list()]) for part in texts]
     else:
         numbers = [part.to_physical().cast(pl.Float64) for part in both]
     first, second = (np.asarray(part.to_numpy(), dtype=np.float64) for part in numbers)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tulle.errors import DataError
+
+if TYPE_CHECKING:
+    from tulle.table.schema import Kind
 
 _UNSUPPORTED = ("Binary", "Object", "Unknown", "Int128", "UInt128")
 
@@ -51,6 +54,55 @@ def with_nulls(series: pl.Series, empty: NDArray[np.bool_]) -> pl.Series:
 def library_of(X: Any) -> str:
     """Return the library that an object comes from, without importing any."""
     return type(X).__module__.partition(".")[0]
+
+
+def person_names(series: pl.Series) -> pl.Series:
+    """Return the names of people as text: 7 and 7.0 are one person, and so is a name with a space.
+
+    Examples
+    --------
+    >>> person_names(pl.Series([7.0, None, 7.5])).to_list()
+    ['7', None, '7.5']
+    """
+    texts = series.cast(pl.String).str.strip_chars()
+    if not (series.dtype.is_float() or series.dtype.is_decimal()):
+        return texts
+    whole = series.cast(pl.Int64, strict=False)
+    same = (whole.cast(series.dtype) == series).fill_null(False)
+    return whole.cast(pl.String).zip_with(same, texts)
+
+
+_MOST_CLASSES = 50  # numbers with more different values than that are a quantity
+
+
+def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
+    """Return whether a target names classes: the one answer to this question.
+
+    Text, categories and booleans do, and what is declared to be of such a ``kind``. Whole numbers
+    do if there are two of them, or if at most 50 are different and each stands for three records
+    on average; so do floats that are all whole.
+
+    >>> is_class(pl.Series([0, 1, 1, 0])), is_class(pl.Series([30_000, 41_500, 52_250]))
+    (True, False)
+    """
+    if kind in ("category", "ordered", "boolean", "text"):
+        return True
+    present = series.drop_nulls()
+    if present.dtype.is_float():
+        present = present.drop_nans()
+        if not (present == present.round()).all():
+            return False
+    elif not present.dtype.is_integer():
+        return present.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+    distinct = present.n_unique()
+    return distinct <= 2 or (distinct <= _MOST_CLASSES and 3 * distinct <= len(present))
+
+
+def is_opaque(dtype: pl.DataType) -> bool:
+    """Return whether cells are not single values but lists, objects or bytes, which are never
+    released.
+    """
+    return dtype.is_nested() or dtype in (pl.Binary, pl.Object)
 
 
 def refuse_unsupported(name: str, dtype: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,6 +45,7 @@ class Vocabulary:
     not_ids: frozenset[str]
     titles: tuple[str, ...]
     companies: tuple[str, ...]
+    scales: tuple[Mapping[str, float], ...]  # the place of each word of a scale
 
 
 def words_of(name: str) -> list[str]:
@@ -88,12 +89,36 @@ def topics_of(name: str) -> dict[str, str]:
     } | _identifier_ending(words)
 
 
+_AXES = (
+    {"lat", "latitude", "latitud", "latitudine", "breitengrad", "breedtegraad"},
+    {"lon", "lng", "long", "longitude", "longitud", "longitudine", "langengrad", "lengtegraad"},
+)
+
+
+def coordinate_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the pairs of names that say latitude and longitude, and agree in all other words.
+
+    >>> coordinate_pairs(["id", "pickup_lat", "pickup_lon", "latitude", "dropoff_lon"])
+    [('pickup_lat', 'pickup_lon')]
+    """
+    found: dict[tuple[int, frozenset[str]], str] = {}
+    for name in names:
+        parts = [folded(part) for part in re.findall(r"[^\W_]+", name)]
+        for axis, words in enumerate(_AXES):
+            rest = [part for part in parts if part not in words]
+            if len(rest) == len(parts) - 1:
+                found.setdefault((axis, frozenset(rest)), name)
+    return [(name, found[1, rest]) for (axis, rest), name in found.items()
+            if axis == 0 and (1, rest) in found]  # fmt: skip
+
+
 @cache
 def vocabulary() -> Vocabulary:
     """Read the words, once."""
     with (Path(__file__).parent / "words.toml").open("rb") as file:
         entries = tomllib.load(file)
     lists = {name: entries.pop(name).split() for name in _LISTS}
+    scales = [line.split() for line in entries.pop("scales").strip().splitlines()]
     topics = {name: _topic(entry) for name, entry in entries.items()}
     return Vocabulary(
         MappingProxyType(topics),
@@ -103,7 +128,50 @@ def vocabulary() -> Vocabulary:
         frozenset(lists["not_ids"]),
         tuple(lists["titles"]),
         tuple(lists["companies"]),
+        tuple(
+            {
+                step_word(word): float(at)
+                for at, step in enumerate(scale)
+                for word in step.split("/")
+            }
+            for scale in scales
+        ),
     )
+
+
+_BAND = re.compile(
+    r"(?P<below><=?|under |below |up to |bis |unter )?\D?(?P<from>\d+(?:[.,]\d+)*) ?[a-z%€$]{0,3}"
+    r"(?P<to> ?(?:-|to|bis|–|\.\.) ?\D?\d.*|\+| (?:and|or) (?:over|more|above))?"
+)
+
+
+def step_word(text: str) -> str:
+    """Write a step of a scale as scales are looked up.
+
+    >>> step_word("Strongly  Agree"), step_word("Häufig"), step_word("very-low")
+    ('strongly_agree', 'haufig', 'very_low')
+    """
+    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", "_", folded(text.strip()))
+
+
+def places_on_scale(texts: Collection[str]) -> list[float] | None:
+    """Return where texts lie on a scale that all of them are steps of; None if there is none.
+
+    Scales are those of ``words.toml``, and bands of numbers: 18-24, 25 to 34, 65+.
+
+    >>> places_on_scale(["high", "Low", "medium"]), places_on_scale(["<18", "65+", "18-64"])
+    ([4.0, 2.0, 3.0], [17.5, 65.0, 18.0])
+    >>> places_on_scale(["red", "green"])
+    """
+    words = [step_word(text) for text in texts]
+    for scale in vocabulary().scales:
+        if all(word in scale for word in words):
+            return [scale[word] for word in words]
+    bands = [_BAND.fullmatch(text.strip().lower()) for text in texts]
+    if not all(band and (band["below"] or band["to"]) for band in bands):
+        return None
+    starts = [float(band["from"].replace(",", "")) for band in bands if band]
+    return [at - 0.5 if band and band["below"] else at for at, band in zip(starts, bands)]
 
 
 def _topic(entry: dict[str, Any]) -> Topic:

@@ -18,8 +18,7 @@ from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table._frames import enter
-from tulle.table._person import person_names
-from tulle.table.inference import is_class
+from tulle.table._series import is_class, person_names
 
 SHARE = 0.1
 _QUANTILES = 10  # strata of a target that is a quantity

@@ -29,7 +29,7 @@ from tulle.condense._statistics import refuse_beyond_floats
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Exit, enter, enter_column
-from tulle.table.inference import is_class
+from tulle.table._series import is_class
 from tulle.table.schema import Schema
 from tulle.table.split import draw_people
 

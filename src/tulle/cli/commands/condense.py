@@ -82,6 +82,12 @@ if TYPE_CHECKING:
     help="Release even if a rule of the policy cannot be kept everywhere.",
 )
 @click.option(
+    "--strict",
+    is_flag=True,
+    default=None,
+    help="Refuse a table with columns that may identify people, instead of leaving them out.",
+)
+@click.option(
     "--memory",
     metavar="SIZE",
     help="Memory to use, such as 500MB or 2GB: a larger table is condensed in parts, into the "

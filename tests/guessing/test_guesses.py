@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.columns_hospital import LABELS, hospital
 from tests.examples import few
 from tests.reference.census import KINDS, census
-from tulle.table.inference import Guess, guess_columns
+from tulle.guessing.columns import Guess, guess_columns
 from tulle.table.schema import Kind, Role
 
 rng = np.random.default_rng(7)
@@ -110,7 +110,7 @@ def test_mostly_rare_categories_need_a_decision():
     values = [f"value{i % 300}" for i in range(900)]
     found = guess(values)
     assert found.needs_decision
-    assert found.action == "refuse until a role is stated"
+    assert found.action == "leave out until a role is stated"
 
 
 # -- persons ----------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_a_person_without_a_name_is_found_by_what_does_not_change():
         }
     )
     found = guess_columns(frame)[0]
-    assert found.column.role is Role.IDENTIFIER
+    assert found.column.role is Role.PERSON  # until somebody decides, people are counted by it
     assert found.needs_decision
 
 
@@ -160,8 +160,31 @@ def test_numbers_of_a_person_are_found_although_they_repeat_with_the_visits():
 def test_numbers_that_repeat_like_people_need_a_decision():
     ids = rng.choice(10**8, 500, replace=False)
     found = guess(np.repeat(ids, rng.integers(1, 6, 500)))
-    assert found.column.role is Role.IDENTIFIER
+    assert found.column.role is Role.PERSON
     assert found.needs_decision
+
+
+def test_people_are_counted_by_one_column():
+    rows = {name: np.repeat(np.arange(600), 3) for name in ("x1", "x2")}
+    frame = pl.DataFrame({**rows, "x3": rng.normal(size=1800)})
+    assert [g.column.role for g in guess_columns(frame)][:2] == [Role.PERSON, Role.IDENTIFIER]
+
+
+def test_money_named_personal_and_squares_of_ages_are_no_people():
+    spent = (rng.lognormal(7, 0.5, 777) / 10).astype(int) * 10
+    assert guess(spent, "Personal").column.role is Role.QUASI
+    assert guess(rng.integers(18, 80, 800) ** 2, "agesq").column.role is Role.QUASI
+
+
+def test_ages_among_low_identifiers_refer_to_nobody():
+    ids = np.concatenate([np.arange(1, 400), 10_000 + np.arange(0, 300_000, 1000)])
+    ages = rng.integers(17, 60, len(ids))
+    found = guess_columns(pl.DataFrame({"rownames": ids, "age": ages}))
+    assert [g.column.role for g in found] == [Role.IDENTIFIER, Role.QUASI]
+    far = np.array([f"N{value}" for value in rng.choice(10**7, 500, replace=False)])
+    family = pl.DataFrame({"person_no": far, "x1": rng.permutation(far)[:40].repeat(13)[:500]})
+    found = guess_columns(family)[1]
+    assert (found.column.role, "person_no" in found.column.reason) == (Role.IDENTIFIER, True)
 
 
 # -- numbers with codes -----------------------------------------------------------------------

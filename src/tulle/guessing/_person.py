@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from tulle.guessing._whole_numbers import WholeNumbers
 from tulle.table._words import topics_of
 
 _FEWEST = 5  # different people
@@ -51,22 +52,6 @@ def find_person(frame: pl.DataFrame) -> PersonColumn | None:
                 why = f"rows with the same value always agree in {shown}"
                 return PersonColumn(series.name, why, sure=False)
     return None
-
-
-def person_names(series: pl.Series) -> pl.Series:
-    """Return the names of people as text: 7 and 7.0 are one person, and so is a name with a space.
-
-    Examples
-    --------
-    >>> person_names(pl.Series([7.0, None, 7.5])).to_list()
-    ['7', None, '7.5']
-    """
-    texts = series.cast(pl.String).str.strip_chars()
-    if not (series.dtype.is_float() or series.dtype.is_decimal()):
-        return texts
-    whole = series.cast(pl.Int64, strict=False)
-    same = (whole.cast(series.dtype) == series).fill_null(False)
-    return whole.cast(pl.String).zip_with(same, texts)
 
 
 def _rank(series: pl.Series) -> float:
@@ -112,9 +97,9 @@ def _can_name(series: pl.Series) -> bool:
 
 
 def _looks_like_codes(present: pl.Series) -> bool:
-    """Return whether values are whole numbers or short texts with digits."""
+    """Return whether values are short texts with digits, or whole numbers that were given."""
     if present.dtype.is_integer():
-        return True
+        return not WholeNumbers.of(present.to_numpy()).measured
     text = present.cast(pl.String).head(2000)
     return bool((text.str.contains("[0-9]") & ~text.str.contains(" ")).mean() > 0.9)  # type: ignore[operator]
 
@@ -139,24 +124,10 @@ def _may_be_unnamed(series: pl.Series) -> bool:
     different = present.n_unique() if len(present) else 0
     if different <= 50 or not 1.3 <= len(present) / different <= _ROWS:
         return False
-    if not _looks_like_codes(present) or not _sparse(present):
+    if not _looks_like_codes(present):
         return False
     counts = present.alias("v").value_counts(name="n")["n"]
     return bool(counts.max() <= 10 * len(present) / different)  # type: ignore[operator]
-
-
-def _sparse(present: pl.Series) -> bool:
-    """Return whether whole numbers are far apart; measurements that repeat so often lie close
-    by.
-    """
-    if not present.dtype.is_integer():
-        return True
-    different = present.unique().sort().to_numpy()
-    return float(different[-1]) - float(different[0]) >= 5 * len(different) or _is_run(different)
-
-
-def _is_run(different: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
-    return bool(different[-1] - different[0] + 1 == len(different))
 
 
 def _agreeing(frame: pl.DataFrame, series: pl.Series) -> list[str]:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tulle.table.inference import guess_columns, infer_columns, is_class
+from tulle.guessing.columns import guess_columns, infer_columns
+from tulle.table._series import is_class
 from tulle.table.schema import Column, Kind, Role
 from tulle.table.uniqueness import singling_out
 

@@ -23,7 +23,7 @@ from tulle._plurals import counted
 from tulle.auditing._tables import NUMBERS, Aligned, align, coded_alike, read_values
 from tulle.condense._histories import find_order
 from tulle.database.database import Database
-from tulle.table._person import person_names
+from tulle.table._series import person_names
 from tulle.table.schema import Column, Kind, Role, Schema
 
 _PERSON = "\0person"

@@ -47,9 +47,7 @@ def exact_copies(
     outside, strangers, details = None, None, {}
     if control is not None:
         outside, strangers = _count_in(control, release), control.n_people
-        chance = _chance(copied, people, outside, strangers)
-        # where most copies are chance, the others are what any release of a dense table has
-        if chance < _IMPROBABLE and copied > 2 * people * outside / strangers:
+        if is_no_chance(copied, people, outside, strangers):
             own, others = (is_in(release, those).sum() for those in (original, control))
             share = (own - others * people / strangers) / len(release)
             details[BEYOND_CHANCE] = max(0.0, float(share))
@@ -99,6 +97,15 @@ def closest_distances(
     """Compute the distance to the closest released record for each of some people."""
     people = records.take(records.sample(attempts, rng))
     return nearest(people, release).distances[:, 0]
+
+
+def is_no_chance(copied: int, people: int, outside: int, strangers: int) -> bool:
+    """Return whether more people are copied than chance explains, next to strangers.
+
+    Where most copies are chance, the others are what any release of a dense table has.
+    """
+    usual = people * outside / strangers
+    return copied > 2 * usual and _chance(copied, people, outside, strangers) < _IMPROBABLE
 
 
 def _chance(copied: int, people: int, outside: int, strangers: int) -> float:

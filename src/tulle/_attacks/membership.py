@@ -2,17 +2,17 @@
 
 The *insurer* has a candidate's record and wants to know whether it was among the data, say of a
 clinic. They have a reference list of people who were surely not in the data, and look for what of
-the candidate shows in the release and not in the list (:mod:`tulle._attacks.traces`), each trace
-by the weight that it has earned: in columns that were only shuffled, a person's own numbers tell
+the candidate shows in the release and not in the list (:mod:`tulle._attacks.traces`), each trace by
+the weight that it has earned: in columns that were only shuffled, a person's own numbers tell
 everything and distances nothing.
 
 The hold-out test has two turns: one half of the control is the reference list, and the other half
 are candidates who are not members; then the other way round. Weights are learnt on half of the
-candidates and used on the other half, so that having many traces is no advantage by itself. The half of the
-candidates that looks most like members is called so. The rate is over members; the control is how often a stranger is called a member; their difference is what
-the literature calls the membership advantage. An average hides the few who stand out: so there is
-also the share of members that are named while one stranger in a hundred, or in a thousand, is
-named falsely.
+candidates and used on the other half, so that having many traces is no advantage by itself. The
+half of the candidates that looks most like members is called so. The rate is over members; the
+control is how often a stranger is called a member; their difference is what the literature calls
+the membership advantage. An average hides the few who stand out: so there is also the share of
+members that are named while one stranger in a hundred, or in a thousand, is named falsely.
 """
 
 from __future__ import annotations

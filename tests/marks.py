@@ -36,6 +36,7 @@ SLOW = [
     "stream/test_people.py",
     "workflows/test_people.py",
     "workflows/test_leaks.py",
+    "workflows/test_challenge.py",
     "app/test_server.py",
     # single tests
     "test_a_class_name_means_one_thing",

@@ -19,8 +19,6 @@ from tulle._metrics.cells import Cells, joined, number_cells
 from tulle._metrics.heaps import heaps
 from tulle._metrics.k_marginal import by_column, differences, equivalent_share, score, sets_of
 from tulle._metrics.models import propensity
-from tulle._metrics.sense import dependencies, orders, unseen_pairs
-from tulle._metrics.subgroups import Subgroup, by_chance, line, marginals_within, subgroups
 from tulle._metrics.peers import (
     adversarial_accuracy,
     copied_combinations,
@@ -31,6 +29,8 @@ from tulle._metrics.peers import (
     unique_matches,
     unique_matches_of_strangers,
 )
+from tulle._metrics.sense import dependencies, orders, unseen_pairs
+from tulle._metrics.subgroups import Subgroup, by_chance, line, marginals_within, subgroups
 
 rows = st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=12)
 

@@ -27,7 +27,10 @@ def dcr_share(to_people: Floats, to_strangers: Floats) -> float:
 
 
 def adversarial_accuracy(
-    people_to_release: Floats, people_apart: Floats, release_to_people: Floats, release_apart: Floats
+    people_to_release: Floats,
+    people_apart: Floats,
+    release_to_people: Floats,
+    release_apart: Floats,
 ) -> float:
     """Return how often the nearest neighbour of a record is of its own table (NNAA).
 

@@ -29,10 +29,10 @@ from tulle._report.model import Gate, Judgement, Level, Verdict, Whole
 from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
-_NOTABLE_OF = {"membership": 0.10}  # 55 of 100 right, where luck has 50
+_NOTABLE_OF = dict.fromkeys(("membership", "challenge"), 0.10)  # 55 of 100 right, where luck has 50
 GRAVE = 0.10
 _GRAVE_OF = {
-    **dict.fromkeys(("membership", "earlier_membership", "worst_case"), 0.50),
+    **dict.fromkeys(("membership", "earlier_membership", "worst_case", "challenge"), 0.50),
     **dict.fromkeys(("rule_recovery", "rule_steps", "removed_items"), math.inf),
 }
 _GRAVE_WITHOUT_CONTROL = {
@@ -58,6 +58,7 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "exact_copies": "find out how records of the original came into the release: no method here "
     "copies them",
     "membership": f"{LARGER}, and tell the recipient that membership is not hidden",
+    "challenge": f"{LARGER}, and tell the recipient that membership is not hidden",
     "exact_values": "find out how people's own numbers came into the release: the default "
     "synthesis (shape) draws others",
     "sums_on_grid": "draw without exact moments",

@@ -360,6 +360,7 @@ ATTACKS = {
     "earlier_inference": "Two releases, inference",
     "earlier_intersection": "Two releases, intersection",
     "worst_case": "Worst case",
+    "challenge": "Challenge",
     "singling_out": "Singling out",
     "snapshots": "Successive snapshots",
     "snapshots_totals": "Successive snapshots, totals",
@@ -394,7 +395,9 @@ CRITERIA = (  # the first three are those of Opinion 05/2014 of the Article 29 W
         "Can something about a person be worked out?",
         ("inference", "sketch_reconstruction", "frequency", "order", "known_pairs"),
     ),
-    Criterion("Membership", "Can it be told that a person was in the data?", ("membership",)),
+    Criterion(
+        "Membership", "Can it be told that a person was in the data?", ("membership", "challenge")
+    ),
     Criterion("Rules", "Can a hidden rule be found again?", ("rule_recovery",)),
 )
 

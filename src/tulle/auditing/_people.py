@@ -19,7 +19,6 @@ from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._metrics.breaches import divergence, proximity
 from tulle._metrics.cells import Cells, joined
-from tulle._metrics.subgroups import subgroups
 from tulle._metrics.peers import (
     copied_combinations,
     disco,
@@ -27,6 +26,7 @@ from tulle._metrics.peers import (
     unique_matches,
     unique_matches_of_strangers,
 )
+from tulle._metrics.subgroups import subgroups
 from tulle._report.model import Block, Section, Table
 from tulle._types import Flags, Floats, Ints
 from tulle.auditing._fitness import exact_keys

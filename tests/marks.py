@@ -195,6 +195,7 @@ SLOW = [
     "test_walks_and_matrix_agree_with_counting",
     "test_what_the_original_does_not_have_can_be_released_all_the_same",
     "test_wide_streams_take_the_index_sooner",
+    "test_without_a_leak_it_is_luck",
     "test_worst_case_membership_of_the_default_is_far_from_certain",
     "test_propensity_does_not_learn_people_by_heart",
     "test_what_each_of_several_releases_tells_adds_up",

@@ -268,6 +268,29 @@ def test_a_few_records_of_people_are_no_chance() -> None:
     assert grade("exact_copies", sample.to_dict(), 20) == "grave"
 
 
+def test_ten_people_are_no_chance_where_nobody_has_a_twin() -> None:
+    rng = np.random.default_rng(0)
+    members, control, others = (
+        Records.of_numbers(rng.normal(size=(n, 3))) for n in (600, 300, 600)
+    )
+    few = members.take(np.arange(10)).stacked(others.take(np.arange(590)))
+    leaky = exact_copies(members, few, rng, control=control)
+    assert _chance(10, 600, 0, 300) > _IMPROBABLE  # not by the control alone
+    assert grade("exact_copies", leaky.to_dict(), 20) == "notable"
+
+
+@pytest.mark.parametrize("values", [5, 12, 40])
+def test_other_people_raise_no_alarm_however_dense_the_table(values: int) -> None:
+    alarms = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        members, control, others = (
+            Records.of_numbers(rng.integers(0, values, (n, 3)).astype(float)) for n in (60, 30, 60)
+        )
+        alarms += bool(exact_copies(members, others, rng, control=control).details)
+    assert alarms <= 2
+
+
 # Membership: traces, and what is learnt of them.
 
 

@@ -29,7 +29,7 @@ _STRAY = 1.96  # standard errors
 Attacker = Callable[[Floats, Flags, Floats], Floats]  # traces and truth learnt from, traces asked
 
 
-class Step(NamedTuple):
+class Achieved(NamedTuple):
     """What the best attacker achieves after so many releases of their own."""
 
     releases: int
@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 def steps(
     seen: Floats, inside: Flags, seconds: Floats, rng: np.random.Generator
-) -> Iterator[tuple[Step, Floats]]:
+) -> Iterator[tuple[Achieved, Floats]]:
     """Yield the curve: what is achieved with 0, 2, 4, ... releases, and the scores behind it.
 
     ``seen`` holds the traces (rounds, targets, traces), ``inside`` who was in (rounds, targets).
@@ -62,7 +62,10 @@ def steps(
         named = named_at(scores[inside], scores[~inside], _FEW)
         spent = float(seconds.mean()) * (releases + 1)  # the release under attack is read too
         luck = float(_areas(by_luck, shuffled).mean())
-        yield Step(releases, spent, name, area, area - spread, area + spread, named, luck), scores
+        yield (
+            Achieved(releases, spent, name, area, area - spread, area + spread, named, luck),
+            scores,
+        )
 
 
 def challenge_result(scores: Floats, inside: Flags, rounds: int) -> AttackResult:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     import polars as pl
 
     from tulle._attacks.result import AttackResult
-    from tulle._attacks.shadows import Step
+    from tulle._attacks.shadows import Achieved
     from tulle._report.model import Result, Section
     from tulle._types import FilePath, Flags, Floats, Ints
 
@@ -47,7 +47,7 @@ _PRIVATE = 0o600
 class Challenged(NamedTuple):
     """The curve, the outcome in people, and where it was written."""
 
-    steps: list[Step]
+    steps: list[Achieved]
     attack: AttackResult
     outliers: float  # area under the curve of the outlying targets
     summary: dict[str, Any]

@@ -92,7 +92,7 @@ def review(tables: dict[str, pl.DataFrame], before: VersionBefore | None, quick:
             lambda make: worst(german, make, 8 if quick else 40),
         ),
         (
-            "membership by the best score, Adult, k = 20: AUC; members named at 1 % false alarms",
+            "membership by traces, Adult, k = 20: AUC; members named at 1 % false alarms",
             "0.626",
             lambda make: members(adult, make, size),
         ),

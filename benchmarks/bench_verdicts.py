@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from benchmarks.results import data_folder, write_table
 from tulle import Condenser, audit
@@ -61,6 +62,46 @@ def taken(people: pl.DataFrame, rng: np.random.Generator, share: float, again: b
     return people[rng.choice(people.height, count, replace=again).tolist()]
 
 
+def held(count: int, *, outlying: bool = False) -> Release:
+    """Groups of 20, in which so many people's own records stand in for as many others."""
+
+    def release(people: pl.DataFrame, others: pl.DataFrame, rng: np.random.Generator) -> Any:
+        made = groups(20)(people, others, rng)
+        rows = farthest(people)[:count] if outlying else rng.permutation(people.height)[:count]
+        own = people[rows.tolist()].with_columns(
+            pl.col(n).cast(made[n].dtype) for n in made.columns
+        )
+        return pl.concat([made[: max(0, made.height - count)], own.select(made.columns)])
+
+    return release
+
+
+def farthest(people: pl.DataFrame) -> np.ndarray:
+    """Rows by how far the fifth nearest person is, by numbers; the farthest first."""
+    from scipy.spatial import cKDTree
+
+    numbers = people.select(cs.numeric().fill_null(strategy="mean")).to_numpy().astype(float)
+    scaled = (numbers - numbers.mean(axis=0)) / (numbers.std(axis=0) + 1e-9)
+    return np.argsort(-cKDTree(scaled).query(scaled, 6)[0][:, -1])
+
+
+def mirrored(people: pl.DataFrame, _: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
+    """Everybody's record in a simple cipher: numbers mirrored, categories renamed."""
+    made = []
+    for series in people:
+        if series.dtype.is_numeric():
+            series = (series.max() + series.min()) - series  # type: ignore[operator]
+        else:
+            known = series.drop_nulls().unique().sort()
+            series = series.replace(known, known.gather(rng.permutation(len(known))))
+        made.append(series)
+    return pl.DataFrame(made)
+
+
+def one_person(people: pl.DataFrame, *_: Any) -> pl.DataFrame:
+    return people[[int(farthest(people)[0])] * people.height]
+
+
 def groups(k: int) -> Release:
     def release(people: pl.DataFrame, _: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
         with warnings.catch_warnings():
@@ -82,7 +123,14 @@ RELEASES: dict[str, tuple[Release, str, str]] = {  # release, allowed for privac
     "groups of 100": (groups(100), "caution undecided good", "good caution bad"),
     "other people": (lambda p, o, rng: o, "good undecided", "good caution"),
     "columns shuffled": (shuffled, "bad caution", "bad caution"),
-    "groups of 100, shuffled": (scattered, "good undecided", "bad"),
+    "groups of 100, shuffled": (scattered, "undecided", "bad"),
+    # the review's (attacks on known bad releases): single people in clear, and ciphers
+    "groups of 20 + 30 people": (held(30), "bad caution", "good caution bad"),
+    "groups of 20 + 60 people": (held(60), "bad caution", "good caution bad"),
+    "groups of 20 + 10 outliers": (held(10, outlying=True), "bad caution", "good caution bad"),
+    "5 % of the records": (lambda p, o, rng: taken(p, rng, 0.05, False), "bad", "good caution bad"),
+    "everybody, in a cipher": (mirrored, "bad caution undecided", "bad caution"),
+    "one person, again and again": (one_person, "bad caution undecided", "bad"),
 }
 
 
@@ -133,9 +181,11 @@ def main(quick: bool) -> None:
         rows,
         notes=f"{len(rows) - wrong} of {len(rows)} are as they must be. A copy, half of it, a "
         "resample and a thousandth of noise must be bad; so must shuffled columns, "
-        "which still hold everybody's own numbers. Other people and shuffled columns of large "
-        "groups must not be bad or notable, the latter must be useless. 'undecided' is right where "
-        "the control is too small to rule a leak out.",
+        "which still hold everybody's own numbers. Ten, thirty or sixty people's own records among "
+        "others must not be good, a twentieth of the records alone must be bad. Other people and "
+        "shuffled columns of large groups must not be bad or notable; what is useless (the latter, "
+        "a cipher, one person again and again) must not be good. 'undecided' is right where the "
+        "control is too small to rule a leak out.",
         seed=SEED,
         quick=quick,
     )

@@ -29,6 +29,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "frontier": ("label", "curve", "k", "risk", "low", "high", "utility", "chosen", "link"),
     "over_k": ("curve", "k", "measure", "value"),
     "history": ("curve", "seen", "measure", "value"),
+    "challenge": ("curve", "seconds", "measure", "value"),
 }
 ORIGINAL, RELEASE, CONTROL = "#4c78a8", "#e8871e", "#8a63b5"
 WIDTH = 760
@@ -501,6 +502,14 @@ def _history(rows: Rows) -> Any:
     return _panels(rows, alt.X("seen:Q", title="records seen", axis=axis))
 
 
+def _challenge(rows: Rows) -> Any:
+    """Draw what attackers achieve over their time."""
+    import altair as alt
+
+    scale = alt.Scale(type="log", nice=False)
+    return _panels(rows, alt.X("seconds:Q", title="CPU seconds of the attacker", scale=scale))
+
+
 def _panels(rows: Rows, x: Any) -> Any:
     import altair as alt
 
@@ -539,4 +548,5 @@ _MAKERS = {
     "frontier": _risk_and_utility,
     "over_k": _over_k,
     "history": _history,
+    "challenge": _challenge,
 }

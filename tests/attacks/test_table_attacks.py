@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
+from benchmarks.broken_releases import measured, own_planes
 from tulle._attacks import AttackResult
 from tulle._attacks.copies import (
     _IMPROBABLE,
@@ -25,6 +26,7 @@ from tulle._attacks.linkage import linkage, linkage_one_to_one
 from tulle._attacks.membership import membership
 from tulle._attacks.records import Records
 from tulle._attacks.singling_out import singling_out
+from tulle._attacks.traces import _in_cells, _surplus, area_under_curve, combined, learnt
 from tulle._report.verdict import grade
 from tulle.errors import DataError
 
@@ -86,7 +88,7 @@ def test_unrelated_data_do_not_beat_guessing(name: str, kind: str, data: tuple) 
     result = ATTACKS[name](original, release, control, rng)
     if (kind, name) == ("scrambled", "membership"):
         # shuffled columns hold nobody's record, but everybody's own numbers
-        assert result.details["best score"] == "own numbers"
+        assert result.details["most telling"] == "own numbers"
         return
     assert result.failed
     assert result.note.startswith("the attack failed")
@@ -264,3 +266,108 @@ def test_a_few_records_of_people_are_no_chance() -> None:
     sample = exact_copies(members, members.take(np.arange(30)), rng, control=control)
     assert sample.details[BEYOND_CHANCE] == 1
     assert grade("exact_copies", sample.to_dict(), 20) == "grave"
+
+
+def test_ten_people_are_no_chance_where_nobody_has_a_twin() -> None:
+    rng = np.random.default_rng(0)
+    members, control, others = (
+        Records.of_numbers(rng.normal(size=(n, 3))) for n in (600, 300, 600)
+    )
+    few = members.take(np.arange(10)).stacked(others.take(np.arange(590)))
+    leaky = exact_copies(members, few, rng, control=control)
+    assert _chance(10, 600, 0, 300) > _IMPROBABLE  # not by the control alone
+    assert grade("exact_copies", leaky.to_dict(), 20) == "notable"
+
+
+@pytest.mark.parametrize("values", [5, 12, 40])
+def test_other_people_raise_no_alarm_however_dense_the_table(values: int) -> None:
+    alarms = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        members, control, others = (
+            Records.of_numbers(rng.integers(0, values, (n, 3)).astype(float)) for n in (60, 30, 60)
+        )
+        alarms += bool(exact_copies(members, others, rng, control=control).details)
+    assert alarms <= 2
+
+
+# Membership: traces, and what is learnt of them.
+
+
+def test_a_release_that_leans_on_people_is_told_where_one_trace_is_not_enough() -> None:
+    """Planes of 20 people each: every trace tells a little, all together much more."""
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        people, strangers = measured(rng, 400), measured(rng, 400)
+        release = own_planes(people, 20, rng)
+        tables = (of_scale(table, people) for table in (people, release, strangers))
+        found.append(membership(*tables, rng))
+    assert np.mean([result.risk for result in found]) > 0.15
+    assert np.mean([result.details["membership_auc"] for result in found]) > 0.6
+    assert all(result.attempts == 400 for result in found)  # nobody is spent on the list alone
+
+
+def of_scale(table: np.ndarray, like: np.ndarray) -> Records:
+    return Records.of_numbers((table - like.mean(axis=0)) / like.std(axis=0))
+
+
+def test_people_who_are_not_in_it_raise_no_alarm() -> None:
+    """Of 100 releases of other people none is graded, among as many attacks as an audit tries."""
+    excess, grades = [], []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        members, release, control = (people(rng, 60) for _ in range(3))
+        result = membership(members, release, control, rng)
+        excess.append(result.rate - (result.control or 0))
+        grades.append(grade("membership", result.to_dict(), 12))
+    assert sum(found in ("notable", "grave") for found in grades) <= 1
+    assert abs(np.mean(excess)) < 0.03
+    assert np.std(excess) < 0.12  # 0.091 if all attempts were independent
+
+
+def test_a_notable_excess_that_may_be_chance_is_not_decided() -> None:
+    figures = AttackResult("membership", 60, 36, 30, 24).to_dict()
+    assert figures["risk"] == pytest.approx(0.2)
+    assert grade("membership", figures, 12) == "undecided"
+    assert grade("membership", AttackResult("membership", 60, 32, 30, 28).to_dict(), 12) == ""
+    many = AttackResult("membership", 2000, 1200, 1000, 800).to_dict()
+    assert grade("membership", many, 12) == "notable"
+
+
+def test_weights_follow_what_each_trace_tells() -> None:
+    rng = np.random.default_rng(0)
+    member = np.repeat([True, False], 300)
+    found = {
+        "much": rng.normal(size=600) + member,
+        "little": rng.normal(size=600) + 0.3 * member,
+        "against": rng.normal(size=600) - member,
+        "own numbers": rng.normal(size=600),
+    }
+    weights = learnt(found, member)
+    assert weights["much"] > 4 * weights["little"] > 4 * weights["against"] > 0
+    assert weights["own numbers"] < weights["little"]
+    areas = [
+        area_under_curve(score[member], score[~member])
+        for score in (combined(found, weights), combined(found), found["much"])
+    ]
+    assert areas[0] > max(areas[1:])
+    assert combined({"own numbers": found["much"], "little": found["little"]}) == pytest.approx(
+        (found["little"] - found["little"].mean()) / found["little"].std()
+    )  # without anything learnt, what tells of copies only is left out
+
+
+def test_counts_of_cells_are_those_of_slow_code() -> None:
+    rng = np.random.default_rng(3)
+    tables = [people(rng, count) for count in (20, 50, 30)]
+    cells = _in_cells(tables, 4)
+    sets = [np.array([0, 3]), np.array([1, 2, 4])]
+    expected = np.zeros(20)
+    for some in sets:
+        for row in range(20):
+            held, usual = (
+                sum((other == cells[0][row, some]).all() for other in table[:, some])
+                for table in cells[1:]
+            )
+            expected[row] += np.log((held + 0.5) / (usual * 50 / 30 + 0.5))
+    assert _surplus(cells, sets, 0.5, rng) == pytest.approx(expected / 2)

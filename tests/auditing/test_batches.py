@@ -11,12 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from tulle._attacks import scans
+from tulle._attacks.copies import BEYOND_CHANCE
 from tulle._attacks.nearest import nearest, spacing
 from tulle._attacks.records import Records
 from tulle._commands import _large
 from tulle._commands.audit import audit_files
 from tulle._commands.condense import condense
 from tulle._large import machine
+from tulle._report.verdict import grade
 from tulle.auditing._batches import audit_batches
 from tulle.auditing.audit import audit
 from tulle.cli import tulle
@@ -103,6 +105,15 @@ def test_a_control_is_attacked_as_well() -> None:
     assert attacks["membership"]["attempts"] > 0
     assert "samples of 400 original" in report.result["limits"][0]
     assert report.verdict["privacy"]["level"] == "bad"
+
+
+def test_few_copies_are_judged_by_their_number_in_batches_too() -> None:
+    original, control, others = (people(400, seed).drop_nulls() for seed in (0, 5, 1))
+    release = pl.concat([others, original.head(12)])
+    report = audit_batches(in_batches(original), in_batches(release), control, random_state=1)
+    copies = report.result["attacks"]["exact_copies"]
+    assert copies["details"][BEYOND_CHANCE] == pytest.approx(12 / release.height)
+    assert grade("exact_copies", copies, 5) == "notable"
 
 
 def test_people_are_counted_once() -> None:

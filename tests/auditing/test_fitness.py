@@ -109,6 +109,10 @@ def test_a_copy_is_matched_and_tells_who_is_at_risk(tables: Any) -> None:
     assert metrics["k_marginal"] == 1000
     assert metrics["disco"] > 0.9
     assert metrics["replicated_uniques"] > 0.99
+    assert metrics["copied_combinations"] == metrics["epsilon_risk"] == 1
+    assert metrics["dcr_share"] > 0.55  # of the people only as many count as were kept out
+    assert metrics["nnaa"] == 0
+    assert metrics["nnaa_privacy_loss"] > 0.05
     assert metrics["proximity_breach"] > 0.9 > 0.5 > metrics["proximity_breach_control"]
     assert metrics["divergence_breach"] < 0.1  # of most people only their own record is like them
     assert metrics["nearer_excess"] == metrics["nearer_excess_apart"] > 0.4

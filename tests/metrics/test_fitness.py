@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import combinations
 
@@ -18,14 +19,18 @@ from tulle._metrics.cells import Cells, joined, number_cells
 from tulle._metrics.heaps import heaps
 from tulle._metrics.k_marginal import by_column, differences, equivalent_share, score, sets_of
 from tulle._metrics.models import propensity
-from tulle._metrics.sense import dependencies, orders, unseen_pairs
-from tulle._metrics.subgroups import Subgroup, by_chance, line, marginals_within, subgroups
-from tulle._metrics.uniques import (
+from tulle._metrics.peers import (
+    adversarial_accuracy,
+    copied_combinations,
+    dcr_share,
     disco,
+    epsilon_risk,
     replicated_uniques,
     unique_matches,
     unique_matches_of_strangers,
 )
+from tulle._metrics.sense import dependencies, orders, unseen_pairs
+from tulle._metrics.subgroups import Subgroup, by_chance, line, marginals_within, subgroups
 
 rows = st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=12)
 
@@ -147,6 +152,33 @@ def test_uniques_agree_with_counters(
     answers = {key: {row[2] for row in right if row[:2] == key} for key in after}
     correct = sum(answers.get(row[:2]) == {row[2]} for row in left) / len(left)
     assert disco(mine, secret[0], theirs, secret[1]) == pytest.approx(correct)
+
+
+@few(40)
+@given(rows, rows, rows)
+def test_figures_by_distance_agree_with_loops(
+    left: list[tuple[int, ...]], right: list[tuple[int, ...]], outside: list[tuple[int, ...]]
+) -> None:
+    def gap(one: tuple[int, ...], table: list[tuple[int, ...]]) -> float:
+        return min((math.dist(one, other) for other in table), default=math.inf)
+
+    def apart(table: list[tuple[int, ...]]) -> list[float]:
+        return [gap(row, table[:i] + table[i + 1 :]) for i, row in enumerate(table)]
+
+    there, back = [gap(row, right) for row in left], [gap(row, left) for row in right]
+    strange = [gap(row, outside) for row in right]
+    sides = (*zip(there, apart(left)), *zip(back, apart(right)))
+    own = [far > near for far, near in sides]
+    expected = (sum(own[: len(left)]) / len(left) + sum(own[len(left) :]) / len(right)) / 2
+    found = map(np.array, (there, apart(left), back, apart(right)))
+    assert adversarial_accuracy(*found) == pytest.approx(expected)
+    nearer = sum(one < other for one, other in zip(there, apart(left)))
+    assert epsilon_risk(np.array(there), np.array(apart(left))) == pytest.approx(nearer / len(left))
+    points = sum((one < two) + (one == two) / 2 for one, two in zip(back, strange))
+    assert dcr_share(np.array(back), np.array(strange)) == pytest.approx(points / len(right))
+    mine, theirs = joined([np.array(left), np.array(right)], [3] * 3, [0, 1, 2])
+    copied = sum(row in left for row in right) / len(right)
+    assert copied_combinations(mine, theirs) == pytest.approx(copied)
 
 
 def test_the_papers_examples_of_breaches() -> None:

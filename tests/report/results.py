@@ -173,7 +173,12 @@ def explored() -> dict[str, Any]:
         for m in ("groups", "waiting")
         for n in (1_000, 2_000)
     ]
+    spent = [
+        {"curve": "best attacker", "seconds": 2.0**n, "measure": "area", "value": 0.5 + n / 20}
+        for n in range(4)
+    ]
     charts = [
+        {"type": "chart", "chart": "challenge", "title": "Challenge", "rows": spent},
         {"type": "chart", "chart": "frontier", "title": "Frontier", "rows": points},
         {"type": "chart", "chart": "over_k", "title": "Over k", "rows": over},
         {"type": "chart", "chart": "history", "title": "History", "rows": seen},

@@ -21,6 +21,7 @@ from tulle._types import Flags, Floats
 NEAR = 0.1  # of the way to the nearest other person
 BEYOND_CHANCE = "share of the release that is copied beyond chance"
 _IMPROBABLE = 0.01  # so a release of other people raises a false alarm at most once in a hundred
+_SELDOM = 0.05  # ... where another test says so as well
 EXACT_STORY = (
     "Anyone who reads the release. Right if a person's record appears in it unchanged, in every "
     "column."
@@ -47,9 +48,7 @@ def exact_copies(
     outside, strangers, details = None, None, {}
     if control is not None:
         outside, strangers = _count_in(control, release), control.n_people
-        chance = _chance(copied, people, outside, strangers)
-        # where most copies are chance, the others are what any release of a dense table has
-        if chance < _IMPROBABLE and copied > 2 * people * outside / strangers:
+        if is_no_chance(copied, people, outside, strangers, _as_others(original, release, control)):
             own, others = (is_in(release, those).sum() for those in (original, control))
             share = (own - others * people / strangers) / len(release)
             details[BEYOND_CHANCE] = max(0.0, float(share))
@@ -107,6 +106,29 @@ def closest_distances(
     """Compute the distance to the closest released record for each of some people."""
     people = records.take(records.sample(attempts, rng))
     return nearest(people, release).distances[:, 0]
+
+
+def is_no_chance(
+    copied: int, people: int, outside: int, strangers: int, as_others: float = 1.0
+) -> bool:
+    """Return whether more people are copied than chance explains, next to strangers.
+
+    Where most copies are chance, the others are what any release of a dense table has. A few people
+    are not improbable next to a small control; they are if hardly anybody has a twin, so that other
+    people would not be copied so often (``as_others`` is how probable that is).
+    """
+    usual = people * outside / strangers
+    limit = _IMPROBABLE if as_others >= _IMPROBABLE else _SELDOM
+    return copied > 2 * usual and _chance(copied, people, outside, strangers) < limit
+
+
+def _as_others(original: Records, release: Records, control: Records) -> float:
+    """Compute how probable so many copies are, if released records were those of other people."""
+    everybody = as_bytes(original.stacked(control))
+    _, place, times = np.unique(everybody, return_inverse=True, return_counts=True)
+    twins = int((times[place.ravel()] > 1).sum())
+    own = int(is_in(release, original).sum())
+    return _chance(own, len(release), twins, len(everybody))
 
 
 def _chance(copied: int, people: int, outside: int, strangers: int) -> float:

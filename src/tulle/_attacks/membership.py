@@ -1,40 +1,44 @@
 """Membership: was this person in the data at all?
 
 The *insurer* has a candidate's record and wants to know whether it was among the data, say of a
-clinic. They have a reference list of people who were surely not in the data, and several ways to
-weigh what the release says where the candidate lives against what the list says: the nearest
-record, the nearest over that of the list, the mean of the five nearest, the density by the tenth
-(in the manner of DOMIAS), each on numbers as they are and on their ranks; whether the release
-holds the candidate's own numbers; and how often it holds what the candidate is like in three
-columns at a time. Which one serves best is chosen on one half of the candidates and tried on the
-other, so that having many ways is no advantage by itself.
+clinic. They have a reference list of people who were surely not in the data, and look for what of
+the candidate shows in the release and not in the list (:mod:`tulle._attacks.traces`), each trace by
+the weight that it has earned: in columns that were only shuffled, a person's own numbers tell
+everything and distances nothing.
 
-The hold-out test: half of the control serves as the reference list, the other half as candidates
-who are not members. The half of the candidates that looks most like members is called so. The rate
-is over members; the control is how often a stranger is called a member; their difference is what
-the literature calls the membership advantage. An average hides the few who stand out: so there is
-also the share of members that are named while one stranger in a hundred, or in a thousand, is
-named falsely.
+The hold-out test has two turns: one half of the control is the reference list, and the other half
+are candidates who are not members; then the other way round. Weights are learnt on half of the
+candidates and used on the other half, so that having many traces is no advantage by itself. The
+half of the candidates that looks most like members is called so. The rate is over members; the
+control is how often a stranger is called a member; their difference is what the literature calls
+the membership advantage. An average hides the few who stand out: so there is also the share of
+members that are named while one stranger in a hundred, or in a thousand, is named falsely.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, tries_of
-from tulle._types import Floats, Ints
+from tulle._attacks.result import AttackResult, Tries
+from tulle._attacks.traces import area_under_curve, combined, learnt, traces
+from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError
 
 LEAST = 20  # people in the control
-_NEIGHBOURS = 10
-_CELLS = 20  # of a column of numbers
-_COMBINATIONS = 150  # of three columns
-_SMALL = 1e-6  # standard deviations: a distance of 0 is not infinitely telling
+
+
+class _Turn(NamedTuple):
+    """Candidates that are tried together: their scores, and which of them are called members."""
+
+    member: Flags
+    score: Floats
+    called: Flags
+    people: Ints | None  # who they are, where something numbers them
+    telling: list[str]  # the traces with most weight
 
 
 def membership(
@@ -45,7 +49,7 @@ def membership(
     *,
     attempts: int = 1000,
 ) -> AttackResult:
-    """Tell members from strangers, as many of each, by the best of several scores.
+    """Tell members from strangers, as many of each, by their traces in the release.
 
     The details hold the area under the curve and the shares named at few false alarms, by the
     names that measures have.
@@ -55,36 +59,81 @@ def membership(
             f"membership needs a control of at least {LEAST} people, but there are "
             f"{control.n_people}: keep more people out of the release"
         )
-    reference, outside = control.halves(rng)
-    tried = min(attempts, original.n_people, outside.n_people)
-    members = original.take(original.sample(tried, rng))
-    strangers = outside.take(outside.sample(tried, rng))
-    scores = _scores(members.stacked(strangers), original, release, reference, rng)
-    member = np.repeat([True, False], tried)
-    called, figures = _tried_on_the_other_half(scores, member, rng)
+    halves = control.halves(rng)
+    tried = min(attempts, original.n_people, control.n_people)
+    rows = rng.permutation(original.sample(tried, rng))
+    turns: list[_Turn] = []
+    for own, (reference, outside) in zip(np.array_split(rows, 2), (halves, halves[::-1])):
+        strangers = outside.take(outside.sample(len(own), rng))
+        if len(own) and len(strangers):
+            members = original.take(own[: len(strangers)])
+            found = traces(members.stacked(strangers), release, reference, rng)
+            whose = None
+            if members.people is not None and strangers.people is not None:
+                whose = np.concatenate([members.people, strangers.people])
+            turns += _tried_on_the_other_half(found, len(strangers), whose, rng)
+    tried = sum(int(turn.member.sum()) for turn in turns)
     return AttackResult(
         "membership",
         tried,
-        int(called[:tried].sum()),
+        sum(int(turn.called[turn.member].sum()) for turn in turns),
         tried / 2,
-        int(called[tried:].sum()),
+        sum(int(turn.called[~turn.member].sum()) for turn in turns),
         tried,
         story="Someone who has a candidate's record, the release, and a list of people who were "
-        "not in the data, says whether the candidate was, by the best of several measures of "
-        "nearness. Right if a member is called a member; the control is how often a stranger is.",
-        details=figures,
-        inside=tries_of(members.people, called[:tried]),
-        outside=tries_of(strangers.people, called[tried:]),
+        "not in the data, says whether the candidate was, by what of the candidate shows in the "
+        "release and not in the list. Right if a member is called a member; the control is how "
+        "often a stranger is.",
+        details=_figures(turns),
+        inside=_tries(turns, members=True),
+        outside=_tries(turns, members=False),
     )
 
 
-def area_under_curve(members: Floats, strangers: Floats) -> float:
-    """Return how often a member's score is above a stranger's; equal ones count half."""
-    from scipy.stats import rankdata
+def _tried_on_the_other_half(
+    found: Mapping[str, Floats], members: int, people: Ints | None, rng: np.random.Generator
+) -> Iterator[_Turn]:
+    """Yield both halves of the candidates, scored by weights that were learnt on the other one."""
+    member = np.arange(2 * members) < members
+    half = np.concatenate([rng.permutation(members) % 2 for _ in range(2)])
+    for turn in range(min(2, members)):
+        some, others = half == turn, half != turn
+        weights = None
+        if others.any():
+            weights = learnt({name: trace[others] for name, trace in found.items()}, member[others])
+        score = combined({name: trace[some] for name, trace in found.items()}, weights)
+        order = np.lexsort((rng.random(len(score)), -score))  # equal ones by lot
+        called = np.zeros(len(score), dtype=bool)
+        called[order[: len(score) // 2]] = True
+        telling = [] if weights is None else [max(weights, key=weights.__getitem__)]
+        whose = None if people is None else people[some]
+        yield _Turn(member[some], score, called, whose, telling)
 
-    ranks = rankdata(np.concatenate([members, strangers]))[: len(members)]
-    above = ranks.sum() - len(members) * (len(members) + 1) / 2
-    return float(above / (len(members) * len(strangers)))
+
+def _tries(turns: Sequence[_Turn], *, members: bool) -> Tries | None:
+    """Return who was tried, and whether they were called members; None where nobody is numbered."""
+    people, called = [], []
+    for turn in turns:
+        if turn.people is None:
+            return None
+        some = turn.member == members
+        people.append(turn.people[some])
+        called.append(turn.called[some])
+    return Tries(np.concatenate(people), np.concatenate(called)) if turns else None
+
+
+def _figures(turns: Sequence[_Turn]) -> dict[str, Any]:
+    """Return the area under the curve and the shares named, the means of all turns."""
+    parted = [(turn.score[turn.member], turn.score[~turn.member]) for turn in turns]
+    named = {"1_percent": 0.01, "0.1_percent": 0.001}
+    return {
+        "membership_auc": float(np.mean([area_under_curve(*both) for both in parted])),
+        **{
+            f"membership_at_{words}": float(np.mean([named_at(*both, share) for both in parted]))
+            for words, share in named.items()
+        },
+        "most telling": ", ".join(dict.fromkeys(name for turn in turns for name in turn.telling)),
+    }
 
 
 def named_at(members: Floats, strangers: Floats, false_alarms: float) -> float:
@@ -95,129 +144,3 @@ def named_at(members: Floats, strangers: Floats, false_alarms: float) -> float:
     allowed = int(false_alarms * len(strangers))
     limit = np.sort(strangers)[-1 - allowed]
     return float((members > limit).mean())
-
-
-def _scores(
-    candidates: Records,
-    original: Records,
-    release: Records,
-    reference: Records,
-    rng: np.random.Generator,
-) -> dict[str, Floats]:
-    """Return several scores of each candidate; the higher, the more like a member."""
-    found = {
-        "own numbers": _own_numbers(candidates, release, reference),
-        "three columns at a time": _combinations(candidates, release, reference, rng),
-    }
-    for space, view in (("", None), (" of ranks", original)):
-        tables = [_as_ranks(part, view) for part in (candidates, release, reference)]
-        here = nearest(tables[0], tables[1], _NEIGHBOURS).distances + _SMALL
-        usual = nearest(tables[0], tables[2], _NEIGHBOURS).distances + _SMALL
-        found |= {
-            f"nearest{space}": -here[:, 0],
-            f"nearest against the list{space}": np.log(usual[:, 0] / here[:, 0]),
-            f"five nearest{space}": np.log(usual[:, :5].mean(axis=1) / here[:, :5].mean(axis=1)),
-            f"density{space}": np.log(usual[:, -1] / here[:, -1]),
-        }
-        if not original.numbers.shape[1]:
-            break  # the ranks of no numbers are the same
-    return found
-
-
-def _as_ranks(records: Records, view: Records | None) -> Records:
-    """Return records with numbers as ranks among the original's, about as far apart as before."""
-    if view is None:
-        return records
-    numbers = np.empty_like(records.numbers)
-    for place, column in enumerate(view.numbers.T):
-        ordered = np.sort(column)
-        values = records.numbers[:, place]
-        ranks = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
-        numbers[:, place] = ranks * (np.sqrt(3.0) / len(ordered))
-    return Records(numbers, records.codes, records.number_names, records.code_names)
-
-
-def _own_numbers(candidates: Records, release: Records, reference: Records) -> Floats:
-    """Return how much more often the release holds a candidate's very numbers than the list."""
-    score = np.zeros(len(candidates))
-    for place in range(candidates.numbers.shape[1]):
-        values = candidates.numbers[:, place]
-        score += _log_rate(values, release.numbers[:, place])
-        score -= _log_rate(values, reference.numbers[:, place])
-    return score
-
-
-def _combinations(
-    candidates: Records, release: Records, reference: Records, rng: np.random.Generator
-) -> Floats:
-    """Return how much more often the release than the list has people who are alike in a few ways.
-
-    Trees that draw a column given others copy the combinations of the people in their leaves; a
-    distance over all columns hardly sees it.
-    """
-    levels = np.linspace(0, 1, _CELLS + 1)[1:-1]
-    edges = [np.unique(np.quantile(column, levels)) for column in release.numbers.T]
-    tables = [_in_cells(part, edges) for part in (candidates, release, reference)]
-    sizes = np.max([table.max(axis=0, initial=0) for table in tables], axis=0) + 1
-    score = np.zeros(len(candidates))
-    width = len(sizes)
-    for _ in range(_COMBINATIONS):
-        some = rng.choice(width, min(3, width), replace=False)
-        steps = np.cumprod(np.r_[1, sizes[some][:-1]])
-        asked, held, usual = (table[:, some] @ steps for table in tables)
-        score += _log_rate(asked, held) - _log_rate(asked, usual)
-    return score
-
-
-def _in_cells(records: Records, edges: list[Floats]) -> Ints:
-    """Return records as cells: stretches of numbers, and categories."""
-    numbers = [
-        np.searchsorted(borders, values, side="right")
-        for values, borders in zip(records.numbers.T, edges)
-    ]
-    return np.column_stack([*numbers, *records.codes.T]).astype(np.int64)
-
-
-def _log_rate(values: NDArray[Any], table: NDArray[Any]) -> Floats:
-    """Return the logarithm of how often a table holds each value; never is half a time."""
-    held, times = np.unique(table, return_counts=True)
-    at = np.clip(np.searchsorted(held, values), 0, len(held) - 1)
-    return np.log((np.where(held[at] == values, times[at], 0) + 0.5) / len(table))
-
-
-def _tried_on_the_other_half(
-    scores: dict[str, Floats], member: NDArray[np.bool_], rng: np.random.Generator
-) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-    """Call members by the score that serves best on the other half; equal scores by lot."""
-    lots = rng.random(len(member))
-    half = np.empty(len(member), dtype=np.int64)
-    for kind in (True, False):
-        half[member == kind] = rng.permutation(int((member == kind).sum())) % 2
-    called = np.zeros(len(member), dtype=bool)
-    areas: list[float] = []
-    named: dict[float, list[float]] = {0.01: [], 0.001: []}
-    best = []
-    for turn in (0, 1):
-        learn, test = half != turn, half == turn
-        names = list(scores)
-        gains = [area_under_curve(*_parted(scores[name], member, learn)) for name in names]
-        best.append(names[int(np.argmax(gains))])
-        score = scores[best[-1]]
-        order = np.lexsort((lots[test], -score[test]))
-        called[np.flatnonzero(test)[order[: len(order) // 2]]] = True
-        mine, theirs = _parted(score, member, test)
-        areas.append(area_under_curve(mine, theirs))
-        for alarms, shares in named.items():
-            shares.append(named_at(mine, theirs, alarms))
-    return called, {
-        "membership_auc": float(np.mean(areas)),
-        "membership_at_1_percent": float(np.mean(named[0.01])),
-        "membership_at_0.1_percent": float(np.mean(named[0.001])),
-        "best score": ", ".join(dict.fromkeys(best)),
-    }
-
-
-def _parted(
-    score: Floats, member: NDArray[np.bool_], rows: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    return score[member & rows], score[~member & rows]

@@ -45,6 +45,7 @@ _COUNTING = {  # shares of records, and how much all of them are
             *("odd_values", "missing_patterns", "subgroup_distance"),
             *("unique_matches", "unique_matches_control", "replicated_uniques"),
             *("disco", "disco_control", "nearer_excess"),
+            *("copied_combinations", "dcr_share", "nnaa", "nnaa_privacy_loss", "epsilon_risk"),
             *("proximity_breach", "proximity_breach_control"),
             *("divergence_breach", "divergence_breach_control"),
         ),

@@ -133,6 +133,7 @@ class Chart(_Block):
                         ``high``, ``utility``, ``chosen``, ``link``
     ``over_k``          ``curve``, ``k``, ``measure``, ``value``
     ``history``         ``curve``, ``seen`` (records of a stream), ``measure``, ``value``
+    ``challenge``       ``curve``, ``seconds`` (of an attacker), ``measure``, ``value``
     ``ranking``         ``label``, ``value``, ``mark`` (what is expected, or None), [``count``]
     ==================  ================================================================
     """
@@ -151,6 +152,7 @@ class Chart(_Block):
         "frontier",
         "over_k",
         "history",
+        "challenge",
     ]
     rows: list[dict[str, Any]]
     id: NotRequired[str]  # this and the columns of its table are given by the page

@@ -346,10 +346,12 @@ def _data_parts(shown: _Page) -> Iterator[Sequence[str]]:
         if promises:
             cells = [[row["name"], row["asked"], row["found"], row["holds"]] for row in promises]
             yield _table(["guarantee", "required", "found", "holds"], cells)
-    if shown["figures"]:
-        figures = [[f["label"], f["text"], f["help"], f["advice"]] for f in shown["figures"]]
-        header = ["measure", "value", "meaning", "what to do"]
-        yield ["### Measures", "", *_table(header, figures)]
+    header = ["measure", "value", "meaning", "what to do"]
+    for title, peers in (("Measures", False), ("The figures that others print", True)):
+        figures = [f for f in shown["figures"] if (f["about"] == "peers") is peers]
+        rows = [[f["label"], f["text"], f["help"], f["advice"]] for f in figures]
+        if rows:
+            yield [f"### {title}", "", *_table(header, rows)]
     for section in shown["sections"]:
         if section["part"] == "data":
             yield from _section(section)

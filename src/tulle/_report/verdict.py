@@ -1,17 +1,18 @@
 """The verdict: one sentence on privacy and one on fitness for use, each with what to do next.
 
-On privacy, in order of importance: a broken guarantee, a gate that failed, an attack with an
-excess that is large and real. Many attacks are tried at once, so an excess is real only beyond the
-bound of Bonferroni for their number. An attack that found nothing decides nothing unless it could
-have found something: where the interval of its excess reaches what would be grave, it is not
-decided. Having been in the data is a smaller secret than what is in it, and no method here hides
-it: membership weighs less. A rule that is suspected is not yet known: its recovery asks for a
-closer look only. Without a control it is unknown whether an attack on a table does well because
-of the people in it or because columns are related for anyone: then only copies and links of many
-people are grave, and an inference never is. Fitness for use is judged in
-:mod:`tulle._report.fitness`. Where what helps the one would harm the other, both name the same
-step, which harms neither; and no step is named that this table cannot take. A release that is of
-no use hides people as a cipher does: nothing found in it is nothing decided.
+On privacy, in order of importance: a broken guarantee, a gate that failed, an attack with an excess
+that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
+of Bonferroni for their number. An attack that found nothing decides nothing unless it could have
+found something: where the interval of its excess reaches what would be grave, it is not decided;
+nor is membership where an excess that would be notable may be chance. Having been in the data is a
+smaller secret than what is in it, and no method here hides it: membership weighs less. A rule that
+is suspected is not yet known: its recovery asks for a closer look only. Without a control it is
+unknown whether an attack on a table does well because of the people in it or because columns are
+related for anyone: then only copies and links of many people are grave, and an inference never is.
+Fitness for use is judged in :mod:`tulle._report.fitness`. Where what helps the one would harm the
+other, both name the same step, which harms neither; and no step is named that this table cannot
+take. A release that is of no use hides people as a cipher does: nothing found in it is nothing
+decided.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from tulle._report.model import Gate, Judgement, Level, Verdict, Whole
 from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
-_NOTABLE_OF = {"membership": 0.10}  # 55 of 100 right, where luck has 50
+_NOTABLE_OF = dict.fromkeys(("membership", "challenge"), 0.10)  # 55 of 100 right, where luck has 50
 GRAVE = 0.10
 _GRAVE_OF = {
-    **dict.fromkeys(("membership", "earlier_membership", "worst_case"), 0.50),
+    **dict.fromkeys(("membership", "earlier_membership", "worst_case", "challenge"), 0.50),
     **dict.fromkeys(("rule_recovery", "rule_steps", "removed_items"), math.inf),
 }
 _GRAVE_WITHOUT_CONTROL = {
@@ -59,6 +60,7 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "exact_copies": "find out how records of the original came into the release: no method here "
     "copies them",
     "membership": f"{LARGER}, and tell the recipient that membership is not hidden",
+    "challenge": f"{LARGER}, and tell the recipient that membership is not hidden",
     "exact_values": "find out how people's own numbers came into the release: the default "
     "synthesis (shape) draws others",
     "sums_on_grid": "draw without exact moments",
@@ -211,6 +213,8 @@ def _attempts_needed(name: str, attack: AttackFigures) -> int:
     """Return how many people in and outside the data would bring the interval below the limit."""
     share = min(0.5, max(attack["rate"], attack["control"] or 0.0, 0.05))
     room = max(_CLOSEST, grave_from(name, attack) - attack["risk"])
+    if _not_beyond_chance(name.partition(":")[0], attack):
+        room = attack["risk"]  # is it more than nothing?
     return math.ceil(2 * share * (1 - share) * (_Z / room) ** 2)
 
 
@@ -250,10 +254,20 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
     spread = (attack["risk"] - attack["risk_low"]) / _Z
     needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
     limit = grave_from(name, attack)
-    notable = _NOTABLE_OF.get(name.partition(":")[0], NOTABLE)
+    kind = name.partition(":")[0]
+    notable = _NOTABLE_OF.get(kind, NOTABLE)
     if attack["risk"] < max(notable, needed):
-        return "undecided" if attack["risk_high"] >= limit else ""
+        open_still = attack["risk_high"] >= limit or _not_beyond_chance(kind, attack)
+        return "undecided" if open_still else ""
     return "grave" if attack["risk"] >= limit else "notable"
+
+
+def _not_beyond_chance(kind: str, attack: AttackFigures) -> bool:
+    """Return whether an excess that would be notable may be chance: few people were tried.
+
+    Only of an attack with a limit of its own: others reach two points by chance all the time.
+    """
+    return attack["risk"] >= _NOTABLE_OF.get(kind, math.inf)
 
 
 def grave_from(name: str, attack: AttackFigures) -> float:

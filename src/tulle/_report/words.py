@@ -13,7 +13,7 @@ class Words(NamedTuple):
     label: str
     help: str
     style: str = "plain"  # or share, percent (a number that is per cent already)
-    about: str = "mining"  # what is left to mine; or people: how near it stays to them
+    about: str = "mining"  # what is left to mine; or people: how near it stays to them; or peers
 
 
 METRICS = {  # in the order of a report
@@ -160,37 +160,67 @@ METRICS = {  # in the order of a report
         "Squared distance of originals to the release's five centres over that to their own; 1 is "
         "perfect.",
     ),
+    "dcr_share": Words(
+        "DCR share",
+        "Share of released records that are nearer to a person in the data than to one kept out; "
+        "0.5 is best, and a usual limit is 0.52.",
+        about="peers",
+    ),
+    "nnaa": Words(
+        "Nearest neighbour adversarial accuracy (NNAA)",
+        "How often the nearest neighbour of a record is of its own table: 0.5 where release and "
+        "original cannot be told apart, less where records are copied.",
+        about="peers",
+    ),
+    "nnaa_privacy_loss": Words(
+        "Privacy loss (NNAA)",
+        "That of people kept out less that of people in the data: 0 is best.",
+        about="peers",
+    ),
+    "epsilon_risk": Words(
+        "Epsilon identifiability risk",
+        "Share of people who are nearer to a released record than to any other person; here "
+        "columns count alike, others weigh them by entropy.",
+        "share",
+        about="peers",
+    ),
+    "copied_combinations": Words(
+        "Copied combinations",
+        "Share of released records that are, in every column, those of somebody in the data.",
+        "share",
+        about="peers",
+    ),
     "unique_matches": Words(
         "Unique exact matches",
         "Share of the people with a record of their own whose record stands in the release.",
         "share",
-        about="people",
+        about="peers",
     ),
     "unique_matches_control": Words(
         "Unique exact matches, people kept out",
         "The same share of strangers: what chance alone puts there.",
         "share",
-        about="people",
+        about="peers",
     ),
     "replicated_uniques": Words(
         "Replicated uniques (repU)",
         "Share of people who are unique by what an intruder knows, in the original and in the "
         "release.",
         "share",
-        about="people",
+        about="peers",
     ),
     "disco": Words(
         "DiSCO, worst column",
         "Disclosive in synthetic, correct in original: share of people for whom the released "
         "records that agree with what is known of them all have one value, which is theirs.",
         "share",
-        about="people",
+        about="peers",
     ),
     "disco_control": Words(
         "DiSCO of the same column, people kept out",
         "The same share of strangers.",
         "share",
-        about="people",
+        about="peers",
     ),
     "proximity_breach": Words(
         "Proximity breach, worst column",
@@ -343,6 +373,7 @@ ATTACKS = {
     "earlier_inference": "Two releases, inference",
     "earlier_intersection": "Two releases, intersection",
     "worst_case": "Worst case",
+    "challenge": "Challenge",
     "singling_out": "Singling out",
     "walked": "Steps that one person alone walked",
     "alone_joined": "Alone only after the join of tables",
@@ -379,7 +410,9 @@ CRITERIA = (  # the first three are those of Opinion 05/2014 of the Article 29 W
         "Can something about a person be worked out?",
         ("inference", "sketch_reconstruction", "frequency", "order", "known_pairs"),
     ),
-    Criterion("Membership", "Can it be told that a person was in the data?", ("membership",)),
+    Criterion(
+        "Membership", "Can it be told that a person was in the data?", ("membership", "challenge")
+    ),
     Criterion("Rules", "Can a hidden rule be found again?", ("rule_recovery",)),
 )
 

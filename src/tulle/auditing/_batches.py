@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from tulle._attacks.copies import EXACT_STORY
+from tulle._attacks.copies import BEYOND_CHANCE, EXACT_STORY, is_no_chance
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._attacks.scans import ALIKE, CopyScan, Spacing, inference, linkage, near_copies
@@ -325,6 +325,7 @@ class _Copies:
     ) -> None:
         self._view = view
         self._seed = seed
+        self._size = released
         self._readings = max(1, ceil(64 * released / memory))
         self._control = None if control is None else self._keys(control)
         self._strange = 0
@@ -365,7 +366,17 @@ class _Copies:
             None if self._control is None else self._strange,
             None if self._control is None else len(self._control),
             story=EXACT_STORY,
+            details=self._beyond_chance(min(total, copied), total),
         )
+
+    def _beyond_chance(self, copied: int, total: int) -> dict[str, float]:
+        """Return the share of the release that copies people whom chance does not explain."""
+        if self._control is None or not is_no_chance(
+            copied, total, self._strange, len(self._control)
+        ):
+            return {}
+        usual = total * self._strange / len(self._control)
+        return {BEYOND_CHANCE: min(1.0, (copied - usual) / self._size)}
 
     def _released(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._attacks.copies import closest_distances
-from tulle._attacks.nearest import MISMATCH, nearest
+from tulle._attacks.nearest import MISMATCH, nearest, spacing
 from tulle._attacks.records import Records, chosen
 from tulle._metrics.covariance import agreement, association, spread_behind
 from tulle._metrics.loss import interval_width
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
 from tulle._metrics.models import train_on_release
+from tulle._metrics.peers import adversarial_accuracy, dcr_share, epsilon_risk
 from tulle._threads import on_all_cores
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
@@ -24,6 +25,7 @@ from tulle.errors import DataError, ParameterError
 from tulle.table._series import is_class
 from tulle.table.schema import Kind
 
+_MOST_COMPARED = 4_000  # records of each table, all with all
 _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
 
 
@@ -153,6 +155,41 @@ def nearness(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[s
         outside = closest_distances(tables.control, tables.release, rng, attempts=attempts)
         figures["closest_control"] = float(np.median(outside))
     return {name: value for name, value in figures.items() if not math.isnan(value)}
+
+
+def peers(tables: Aligned, rng: np.random.Generator, attempts: int) -> dict[str, float]:
+    """Compute the figures by distance that others print, on as many records of each table.
+
+    For epsilon risk, some people are compared with everybody.
+    """
+    original, release, control = tables.original, tables.release, tables.control
+    rows = original.sample(attempts, rng)
+    to_release = nearest(original.take(rows), release).distances[:, 0]
+    figures = {
+        "nnaa": _adversarial_accuracy(*_as_many((original, release), rng)),
+        "epsilon_risk": epsilon_risk(to_release, spacing(rows, original)),
+    }
+    if control is not None:
+        people, released, strangers = _as_many((original, release, control), rng)
+        of_people, of_strangers = (_adversarial_accuracy(p, released) for p in (people, strangers))
+        figures["nnaa_privacy_loss"] = of_strangers - of_people
+        both = (nearest(released, those).distances[:, 0] for those in (people, strangers))
+        figures["dcr_share"] = dcr_share(*both)
+    return figures
+
+
+def _as_many(tables: Sequence[Records], rng: np.random.Generator) -> list[Records]:
+    """Return as many records of each table: of more there would be a nearer one by chance."""
+    size = min(_MOST_COMPARED, *map(len, tables))
+    return [table.take(chosen(len(table), size, rng)) for table in tables]
+
+
+def _adversarial_accuracy(people: Records, released: Records) -> float:
+    sides = [
+        (nearest(one, other).distances[:, 0], spacing(np.arange(len(one)), one))
+        for one, other in ((people, released), (released, people))
+    ]
+    return adversarial_accuracy(*sides[0], *sides[1])
 
 
 def _total_spread(records: Records) -> float:

@@ -19,13 +19,14 @@ from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult, tries_of
 from tulle._metrics.breaches import divergence, proximity
 from tulle._metrics.cells import Cells, joined
-from tulle._metrics.subgroups import subgroups
-from tulle._metrics.uniques import (
+from tulle._metrics.peers import (
+    copied_combinations,
     disco,
     replicated_uniques,
     unique_matches,
     unique_matches_of_strangers,
 )
+from tulle._metrics.subgroups import subgroups
 from tulle._report.model import Block, Section, Table
 from tulle._types import Flags, Floats, Ints
 from tulle.auditing._fitness import exact_keys
@@ -44,9 +45,12 @@ _LEAST = 20  # strangers without whom nothing is compared
 
 def uniques(tables: Aligned, cells: Cells, secrets: Sequence[str], known: Sequence[str]
             ) -> dict[str, float]:  # fmt: skip
-    """Compute unique exact matches, replicated uniques and DiSCO, next to the control's."""
+    """Compute copied combinations, unique exact matches, replicated uniques and DiSCO."""
     rows = exact_keys(tables, tables.columns)
-    found = {"unique_matches": unique_matches(rows[0], rows[1])}
+    found = {
+        "copied_combinations": copied_combinations(rows[0], rows[1]),
+        "unique_matches": unique_matches(rows[0], rows[1]),
+    }
     if len(rows) > 2:
         found["unique_matches_control"] = unique_matches_of_strangers(rows[2], rows[0], rows[1])
     keys = exact_keys(tables, known or tables.columns)

@@ -536,9 +536,10 @@ def _metrics(
     quick: bool,
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Return the measures, and how many records are behind those that do not use all of them."""
-    near, model = spawn(generator, 2)
+    near, model, peers = spawn(generator, 3)
     moved = [row["distance"] for row in distances.values()]
     nearness = {} if quick else measures.nearness(tables, near, attempts)
+    nearness |= {} if quick else measures.peers(tables, peers, attempts)
     found = {
         **measures.structure(tables, associations),
         "marginal_distance": float(np.mean(moved)),

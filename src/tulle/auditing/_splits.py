@@ -37,7 +37,7 @@ from tulle.table.split import Rows, rotated, units_of
 PARTS = 3  # of the people: one is kept out
 SPLITS = ((1_500, 9), (4_000, 6), (20_000, 3))  # releases for tables of fewer people; beyond, one
 CHOOSING = 3
-MOST, MOST_QUICKLY = 50_000, 6_000  # people: of more, a sample is split
+MOST, MOST_QUICKLY = 50_000, 4_000  # people: of more, a sample is split
 Make = Callable[[pl.DataFrame, int], pl.DataFrame]  # some people and a seed -> their release
 
 

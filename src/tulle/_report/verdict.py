@@ -1,17 +1,17 @@
 """The verdict: one sentence on privacy and one on fitness for use, each with what to do next.
 
-On privacy, in order of importance: a broken guarantee, a gate that failed, an attack with an
-excess that is large and real. Many attacks are tried at once, so an excess is real only beyond the
-bound of Bonferroni for their number. An attack that found nothing decides nothing unless it could
-have found something: where the interval of its excess reaches what would be grave, it is not
-decided. Having been in the data is a smaller secret than what is in it, and no method here hides
-it: membership weighs less. A rule that is suspected is not yet known: its recovery asks for a
-closer look only. Without a control it is unknown whether an attack on a table does well because
-of the people in it or because columns are related for anyone: then only copies and links of many
-people are grave, and an inference never is. Fitness for use is judged in
-:mod:`tulle._report.fitness`. Where what helps the one would harm the other, both name the same
-step, which harms neither; and no step is named that this table cannot take. A release that is of
-no use hides people as a cipher does: nothing found in it is nothing decided.
+On privacy, in order of importance: a broken guarantee, a gate that failed, an attack with an excess
+that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
+of Bonferroni for their number: one false alarm in a hundred releases at most. An attack that found
+nothing decides nothing unless it could have found something: where the interval of its excess
+reaches what would be grave, it is not decided. Having been in the data is a smaller secret than
+what is in it, and no method here hides it: membership weighs less. A rule that is suspected is not
+yet known: its recovery asks for a closer look only. Without a control it is unknown whether an
+attack on a table does well because of the people in it or because columns are related for anyone:
+then only copies and links of many people are grave, and an inference never is. Fitness for use is
+judged in :mod:`tulle._report.fitness`. Where what helps the one would harm the other, both name the
+same step, which harms neither; and no step is named that this table cannot take. A release that is
+of no use hides people as a cipher does: nothing found in it is nothing decided.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _GRAVE_WITHOUT_CONTROL = {
     **dict.fromkeys(("earlier_inference", "earlier_intersection"), math.inf),
 }
 FEWEST = PRESETS[0].k
+_FALSE_ALARM = 0.01  # of all attacks on a release together
 _MOST_TOLD = 5  # kinds of attacks
 _Z = NormalDist().inv_cdf(0.975)
 _CLOSEST = 0.03  # to a limit, for which the size of a control is still worked out
@@ -182,9 +183,9 @@ def _not_decided(
     told = _round_up(needed)
     if result["splits"]:
         after = (
-            "leave out a column that nobody needs, or decide by k and by who receives it: everybody "
-            f"was tried in {counted(result['splits'], 'release')} already, and this table has no "
-            "more people"
+            "leave out a column that nobody needs, or decide by k and by who receives it: "
+            f"everybody was tried in {counted(result['splits'], 'release')} already, and this "
+            "table has no more people"
         )
     elif people is not None and min(people, apart or 0) >= needed:
         after = f"try each attack on about {told} people (tulle audit --attempts)"
@@ -246,7 +247,7 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
     if copied is not None:  # single people, whatever share of everybody they are
         return "grave" if max(copied, attack["risk"]) >= GRAVE else "notable"
     spread = (attack["risk"] - attack["risk_low"]) / _Z
-    needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
+    needed = NormalDist().inv_cdf(1 - _FALSE_ALARM / max(1, tried)) * spread
     limit = grave_from(name, attack)
     notable = _NOTABLE_OF.get(name.partition(":")[0], NOTABLE)
     if attack["risk"] < max(notable, needed):

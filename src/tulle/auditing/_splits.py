@@ -129,7 +129,11 @@ def attack_file(tables: Aligned, splits: Splits, rng: np.random.Generator) -> li
     rows = np.sort(rng.permutation(len(tables.release))[: splits.released])
     whole = tables.original.people
     own = exact_values(
-        tables.numbers(0), tables.numbers(1)[rows], tables.last_decimals(), rng, people=(whole, None)
+        tables.numbers(0),
+        tables.numbers(1)[rows],
+        tables.last_decimals(),
+        rng,
+        people=(whole, None),
     )
     if known is not None and own is not None:
         tried = known.attempts if known.independent is None else known.independent

@@ -127,14 +127,9 @@ def attack_file(tables: Aligned, splits: Splits, rng: np.random.Generator) -> li
     found = [_beside(copies, int(times[times > 1].sum()), len(tables.release))]
     known = next((one for one in splits.attacks if one.name == "exact_values"), None)
     rows = np.sort(rng.permutation(len(tables.release))[: splits.released])
-    whole = tables.original.people
-    own = exact_values(
-        tables.numbers(0),
-        tables.numbers(1)[rows],
-        tables.last_decimals(),
-        rng,
-        people=(whole, None),
-    )
+    people = tables.original.people, None
+    numbers, released = tables.numbers(0), tables.numbers(1)[rows]
+    own = exact_values(numbers, released, tables.last_decimals(), rng, people=people)
     if known is not None and own is not None:
         tried = known.attempts if known.independent is None else known.independent
         found.append(_beside(own, round(known.rate * tried), tried))

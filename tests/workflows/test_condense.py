@@ -426,6 +426,26 @@ def test_people_who_are_kept_apart_by_hand_judge_the_k_that_others_chose(
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_split")
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+def test_where_no_k_passes_a_column_is_named_without_which_one_does(
+    plain_table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condensed = workflow.make_release
+
+    def leaky(table: pl.DataFrame, *arguments: object) -> object:
+        condenser, release = condensed(table, *arguments)  # type: ignore[arg-type]
+        return condenser, table.with_columns(pl.col("wage") + 1) if table.width == 4 else release
+
+    monkeypatch.setattr(workflow, "make_release", leaky)
+    wide = read_table(plain_table).with_columns(wage2=pl.col("wage").reverse())
+    write_table(wide, tmp_path / "wide.csv")
+    result = run(tmp_path / "wide.csv", "-o", tmp_path / "r.csv", "--seed", 1, "--json")
+    step = json.loads(result.stdout)["verdict"]["privacy"]["next"]
+    assert re.fullmatch("Leave out column '[a-z0-9]+': .* without it pass at k = [0-9]+.", step)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("every_split")
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_a_way_that_leaks_at_every_size_is_refused_with_the_best_that_was_tried(
     plain_table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,6 +151,7 @@ def condense(
         accepted_risk=job.accepted,
         sections=size_section(chosen["tried"], chosen["why"]),
         tried=sorted({row["k"] for row in chosen["tried"]}),
+        remedy=work.remedy(climbed),
     )
     summary = _summary(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
     manifest = _manifest(made, entry, columns, strangers, chosen)
@@ -409,6 +410,28 @@ class _Work:
             )
         except (DataError, PrivacyError):
             return None  # too few people for a release of a part of them
+
+    def remedy(self, climbed: Climbed) -> str:
+        """Say without which column the best k would pass: empty, unless that was tried and found.
+
+        The column is the one that can be inferred best.
+        """
+        from tulle._report.verdict import inferred
+
+        if not self.chooses or self.by_hand or climbed.passed or not climbed.point.attacks:
+            return ""
+        name, k = inferred(climbed.point.attacks), climbed.point.spec.k
+        if name is None or len([column for column in self.known if column.role.released]) < 3:
+            return ""
+        columns, known = (
+            [c for c in ours if c.name != name] for ours in (self.columns, self.known)
+        )
+        without = replace(
+            self, original=self.original.drop(name), columns=columns, known=known, made={}
+        )
+        if without.measured(k, "quick").level != "good":
+            return ""
+        return f"Leave out column '{name}': a few releases without it pass at k = {k}."
 
     def chosen(self, made: _Made, climbed: Climbed) -> dict[str, Any]:
         """Return the k that is released, what was tried, and why it is this one."""

@@ -105,21 +105,23 @@ def verdict(result: Whole) -> Verdict:
 
 def _steps(result: Whole) -> tuple[str, str]:
     """Return what helps where more protection would cost use, and less would cost privacy."""
-    column = lost_in(result) or _inferred(result["attacks"]) or "columns that nobody needs"
+    read = inferred(result["attacks"])
+    column = lost_in(result) or (f"column '{read}'" if read else "columns that nobody needs")
     why = "a larger k would cost use, a smaller one privacy"
     if result["tried"]:
         why = f"{', '.join(f'{k:,}' for k in result['tried'])} were tried, and this one is the best"
+    step = f"Change columns, not k: {why}. Leave out or coarsen {column}, and run this again."
     return (
-        f"Change columns, not k: {why}. Leave out or coarsen {column}, and run this again.",
+        result["remedy"] or step,
         "Hide fewer rules, or share rules instead of baskets (--share rules): a larger margin "
         "would cost use, a smaller one privacy.",
     )
 
 
-def _inferred(attacks: Mapping[str, AttackFigures]) -> str | None:
-    """Return the column that is inferred best."""
+def inferred(attacks: Mapping[str, AttackFigures]) -> str | None:
+    """Return the column that is inferred best, if one is that should not be."""
     read = [name for name in _graded(attacks, "grave", "notable") if name.startswith("inference:")]
-    return f"column '{read[0].partition(':')[2].partition(' (')[0]}'" if read else None
+    return read[0].partition(":")[2].partition(" (")[0] if read else None
 
 
 def _privacy(result: Whole) -> Judgement:

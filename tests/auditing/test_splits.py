@@ -36,7 +36,7 @@ def found_in(make, count: int = 3, table: pl.DataFrame | None = None) -> dict[st
     rng = np.random.default_rng(0)
     table = people() if table is None else table
     splits = attack_splits(table, COLUMNS, make, rng, count, most=1000)
-    assert splits.count == count
+    assert splits.releases == count
     return {result.name: result for result in splits.attacks}
 
 

@@ -334,7 +334,8 @@ class _Work:
         from tulle.table.split import units_of
 
         person = column_of(self.known, Role.PERSON)
-        return len(set(units_of(self.original, person and person.name).tolist()))
+        name = None if person is None else person.name
+        return len(set(units_of(self.original, name).tolist()))
 
     def at(self, k: int | None) -> _Made:
         """Return the release of everybody at a k; None stands for what the options say."""
@@ -354,8 +355,9 @@ class _Work:
     def _sized(self, k: int | None) -> Condensing:
         if k is None:
             return self.options
-        by_class = class_column(self.known, self.original) is not None
-        return replace(self.options, **{"min_group" if by_class else "k": k})
+        if class_column(self.known, self.original) is not None:
+            return replace(self.options, min_group=k)
+        return replace(self.options, k=k)
 
     def measured(self, k: int | None, round: Round) -> Point:
         """Make the release at a k, and judge it; one that cannot be made ends the search."""

@@ -45,7 +45,7 @@ class Splits(NamedTuple):
     """What attacks found in several releases together."""
 
     attacks: list[AttackResult]
-    count: int  # releases
+    releases: int
     released: int  # records of one of them
 
 
@@ -153,8 +153,8 @@ def audit_of_splits(
     seed, rng = seeded(random_state)
     attacks = [*splits.attacks, *attack_file(tables, splits, spawn(rng, 1)[0])]
     found = audited(tables, seed, attacks=attacks, quick=quick, **told)
-    parts = f"{counted(splits.count, 'release')} of two thirds of the people, next to the rest"
+    parts = f"{counted(splits.releases, 'release')} of two thirds of the people, next to the rest"
     looked = "looked through for people's own records and numbers"
     return found.extended(
-        splits=splits.count, provenance={"attacked": parts, "the file itself": looked}
+        splits=splits.releases, provenance={"attacked": parts, "the file itself": looked}
     )

@@ -423,7 +423,6 @@ def test_people_who_are_kept_apart_by_hand_judge_the_k_that_others_chose(
     assert [row["for"] for row in told["chosen"]["tried"]].count("confirming") == 1
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("every_split")
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_where_no_k_passes_a_column_is_named_without_which_one_does(
@@ -443,7 +442,6 @@ def test_where_no_k_passes_a_column_is_named_without_which_one_does(
     assert re.fullmatch("Leave out column '[a-z0-9]+': .* without it pass at k = [0-9]+.", step)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("every_split")
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_a_way_that_leaks_at_every_size_is_refused_with_the_best_that_was_tried(

@@ -578,6 +578,7 @@ def _summary(outcome: CellRelease, parts: WrittenParts, found: Audit) -> dict[st
         "degenerate_groups": groups.degenerate,
         "suppressed": groups.suppressed,
         "verbatim": groups.verbatim,
+        "chosen": {"k": outcome.k, "tried": [], "why": "nothing was attacked to choose it by"},
     }
 
 
@@ -595,7 +596,7 @@ def _manifest(
     by_class = outcome.classes.name is not None
     return Manifest(
         method="class-wise condensation in cells" if by_class else "condensation in cells",
-        parameters={n: v for n, v in table.options.values().items() if n != "seed"}
+        parameters={n: v for n, v in table.options.values().items() if n not in ("seed", "quick")}
         | {"k": k, "unit": unit_of(table.columns), **made_by},
         guarantee={
             "every group at least as large as its members' levels": True,

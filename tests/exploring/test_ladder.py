@@ -30,7 +30,8 @@ def told(found: Climbed) -> list[tuple[int, str]]:
 
 def test_the_smallest_k_that_passes_is_confirmed() -> None:
     found = climbed(lambda k, _: ("good" if k >= 20 else "caution", "good"))
-    assert found.point.spec.k == 20 and found.point.spec.round == "whole"
+    assert found.point.spec.k == 20
+    assert found.point.spec.round == "whole"
     assert told(found) == [
         (10, "choosing"), (15, "choosing"), (20, "choosing"), (20, "confirming"),
     ]  # fmt: skip
@@ -39,11 +40,10 @@ def test_the_smallest_k_that_passes_is_confirmed() -> None:
 
 def test_a_lucky_choice_is_not_believed() -> None:
     """k = 10 looks good to those who choose: other people do not confirm it, and 15 is judged."""
-    found = climbed(
-        lambda k, round: ("caution" if (k, round) == (10, "whole") else "good", "good")
-    )
+    found = climbed(lambda k, round: ("caution" if (k, round) == (10, "whole") else "good", "good"))
     assert told(found) == [(10, "choosing"), (10, "confirming"), (15, "confirming")]
-    assert found.point.spec.k == 15 and found.passed
+    assert found.point.spec.k == 15
+    assert found.passed
 
 
 def test_few_releases_may_leave_open_what_more_decide() -> None:
@@ -67,7 +67,9 @@ def test_of_releases_that_nothing_decides_the_smallest_is_taken() -> None:
 
 def test_a_control_that_was_given_judges_one_k_only() -> None:
     """What it says of a k may not lead to another: then it would have chosen."""
-    found = climbed(lambda _, round: ("caution" if round == "whole" else "good", "good"), fresh=False)
+    found = climbed(
+        lambda _, round: ("caution" if round == "whole" else "good", "good"), fresh=False
+    )
     assert told(found) == [(10, "choosing"), (10, "confirming")]
 
 

@@ -101,7 +101,8 @@ def test_a_release_that_breaks_a_rule_is_refused_unless_that_is_accepted() -> No
     assert isinstance(result.exception, GateError)
     assert str(result.exception).startswith("--accept-broken-rules")
     assert not Path("release.csv").exists()
-    result = run(*arguments, "--synthesis", "uniform", "--accept-broken-rules", "--json")
+    accepted = ("--accept-broken-rules", "--accept-risk", "a test of rules")
+    result = run(*arguments, "--synthesis", "uniform", *accepted, "--json")
     assert result.exit_code == 0
     [entry] = read_manifest("release.csv").counts["rules"]
     assert entry["released records that break it"] > 0

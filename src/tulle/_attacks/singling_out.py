@@ -57,10 +57,11 @@ def singling_out(
             shown = _shown(theirs, _times(theirs, control.people), released)
             outside.offer(~np.isin(theirs, mine), shown)
     tried, guessed = people.drawn(attempts)
-    others, _ = (None, 0) if outside is None else outside.drawn(attempts)
+    strange = None if outside is None else outside.drawn(attempts)[0]
     if not len(tried.right):
         return None
-    strange = others if others is not None and len(others.right) else None
+    if strange is not None and not len(strange.right):
+        strange = None
     return AttackResult(
         "singling_out",
         len(tried.right),

@@ -432,10 +432,11 @@ class PartsMade:
             accepted_risk=job.accepted,
             limits=[_attacked(made)],
         )
-        chosen = {"k": here.k, "tried": [], "why": ""}
+        chosen = {"k": here.k, "tried": [], "why": "nothing was attacked to choose it by"}
         manifest = memory._manifest(here, self.entry, table.columns, apart, chosen)
         counts = {"released": made.released, "blocks": len(made.blocks)}
         summary = memory._summary(made, tables, apart, found) | counts | {"records": made.records}
+        summary["chosen"] = chosen
         if self.strangers is not None:
             counts["kept apart as the control"] = self.strangers.records
             summary["kept_apart"] = self.strangers.records

@@ -159,6 +159,7 @@ def condense(
         accepted_risk=job.accepted,
         sections=size_section(chosen["tried"], chosen["why"]),
         tried=sorted({row["k"] for row in chosen["tried"]}),
+        remedy=work.remedy(climbed),
     )
     summary = _summary(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
     manifest = _manifest(made, entry, columns, strangers, chosen)
@@ -348,7 +349,8 @@ class _Work:
         from tulle.table.split import units_of
 
         person = column_of(self.known, Role.PERSON)
-        return len(set(units_of(self.original, person and person.name).tolist()))
+        name = None if person is None else person.name
+        return len(set(units_of(self.original, name).tolist()))
 
     def at(self, k: int | None) -> _Made:
         """Return the release of everybody at a k; None stands for what the options say."""
@@ -368,8 +370,9 @@ class _Work:
     def _sized(self, k: int | None) -> Condensing:
         if k is None:
             return self.options
-        by_class = class_column(self.known, self.original) is not None
-        return replace(self.options, **{"min_group" if by_class else "k": k})
+        if class_column(self.known, self.original) is not None:
+            return replace(self.options, min_group=k)
+        return replace(self.options, k=k)
 
     def measured(self, k: int | None, round: Round) -> Point:
         """Make the release at a k, and judge it; one that cannot be made ends the search."""
@@ -424,6 +427,28 @@ class _Work:
             )
         except (DataError, PrivacyError):
             return None  # too few people for a release of a part of them
+
+    def remedy(self, climbed: Climbed) -> str:
+        """Say without which column the best k would pass: empty, unless that was tried and found.
+
+        The column is the one that can be inferred best.
+        """
+        from tulle._report.verdict import inferred
+
+        if not self.chooses or self.by_hand or climbed.passed or not climbed.point.attacks:
+            return ""
+        name, k = inferred(climbed.point.attacks), climbed.point.spec.k
+        if name is None or len([column for column in self.known if column.role.released]) < 3:
+            return ""
+        columns, known = (
+            [c for c in ours if c.name != name] for ours in (self.columns, self.known)
+        )
+        without = replace(
+            self, original=self.original.drop(name), columns=columns, known=known, made={}
+        )
+        if without.measured(k, "quick").level != "good":
+            return ""
+        return f"Leave out column '{name}': a few releases without it pass at k = {k}."
 
     def chosen(self, made: _Made, climbed: Climbed) -> dict[str, Any]:
         """Return the k that is released, what was tried, and why it is this one."""

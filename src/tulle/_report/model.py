@@ -197,6 +197,7 @@ class Parts(TypedDict, total=False):
     attackers: list[Attacks]
     smallest_group: int | None  # people in it, if the release is made of groups
     tried: list[int]  # sizes of groups that were judged before this one was taken
+    remedy: str  # a step that was tried, and helps
     accepted_risk: str  # why it was released although the verdict is bad
     untried: str  # what to do where no attack was tried
     where: dict[str, str]  # of a metric about the worst column or pair: which one that is
@@ -235,6 +236,7 @@ class _Present(TypedDict):
     attackers: list[Attacks]
     smallest_group: int | None
     tried: list[int]
+    remedy: str
     accepted_risk: str
     untried: str
     where: dict[str, str]
@@ -283,6 +285,7 @@ def completed(result: Result) -> Whole:
         "attackers": result.get("attackers", []),
         "smallest_group": result.get("smallest_group"),
         "tried": result.get("tried", []),
+        "remedy": result.get("remedy", ""),
         "accepted_risk": result.get("accepted_risk", ""),
         "untried": result.get("untried", _ATTACK_IT),
         "where": result.get("where", {}),

@@ -2,9 +2,9 @@
 
 On privacy, in order of importance: a broken guarantee, a gate that failed, an attack with an excess
 that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
-of Bonferroni for their number. An attack that found nothing decides nothing unless it could have
-found something: where the interval of its excess reaches what would be grave, it is not decided;
-nor is membership where an excess that would be notable may be chance. Having been in the data is a
+of Bonferroni for their number: one false alarm in a hundred releases at most. An attack that found
+nothing decides nothing unless it could have found something: where the interval of its excess
+reaches what would be grave, it is not decided; nor is membership where an excess that would be notable may be chance. Having been in the data is a
 smaller secret than what is in it, and no method here hides it: membership weighs less. A rule that
 is suspected is not yet known: its recovery asks for a closer look only. Without a control it is
 unknown whether an attack on a table does well because of the people in it or because columns are
@@ -45,6 +45,7 @@ _GRAVE_WITHOUT_CONTROL = {
     **dict.fromkeys(("walked", "alone_joined", "linkability"), math.inf),
 }
 FEWEST = PRESETS[0].k
+_FALSE_ALARM = 0.01  # of all attacks on a release together
 _MOST_TOLD = 5  # kinds of attacks
 _Z = NormalDist().inv_cdf(0.975)
 _CLOSEST = 0.03  # to a limit, for which the size of a control is still worked out
@@ -108,21 +109,23 @@ def verdict(result: Whole) -> Verdict:
 
 def _steps(result: Whole) -> tuple[str, str]:
     """Return what helps where more protection would cost use, and less would cost privacy."""
-    column = lost_in(result) or _inferred(result["attacks"]) or "columns that nobody needs"
+    read = inferred(result["attacks"])
+    column = lost_in(result) or (f"column '{read}'" if read else "columns that nobody needs")
     why = "a larger k would cost use, a smaller one privacy"
     if result["tried"]:
         why = f"{', '.join(f'{k:,}' for k in result['tried'])} were tried, and this one is the best"
+    step = f"Change columns, not k: {why}. Leave out or coarsen {column}, and run this again."
     return (
-        f"Change columns, not k: {why}. Leave out or coarsen {column}, and run this again.",
+        result["remedy"] or step,
         "Hide fewer rules, or share rules instead of baskets (--share rules): a larger margin "
         "would cost use, a smaller one privacy.",
     )
 
 
-def _inferred(attacks: Mapping[str, AttackFigures]) -> str | None:
-    """Return the column that is inferred best."""
+def inferred(attacks: Mapping[str, AttackFigures]) -> str | None:
+    """Return the column that is inferred best, if one is that should not be."""
     read = [name for name in _graded(attacks, "grave", "notable") if name.startswith("inference:")]
-    return f"column '{read[0].partition(':')[2].partition(' (')[0]}'" if read else None
+    return read[0].partition(":")[2].partition(" (")[0] if read else None
 
 
 def _privacy(result: Whole) -> Judgement:
@@ -186,9 +189,9 @@ def _not_decided(
     told = _round_up(needed)
     if result["splits"]:
         after = (
-            "leave out a column that nobody needs, or decide by k and by who receives it: everybody "
-            f"was tried in {counted(result['splits'], 'release')} already, and this table has no "
-            "more people"
+            "leave out a column that nobody needs, or decide by k and by who receives it: "
+            f"everybody was tried in {counted(result['splits'], 'release')} already, and this "
+            "table has no more people"
         )
     elif people is not None and min(people, apart or 0) >= needed:
         after = f"try each attack on about {told} people (tulle audit --attempts)"
@@ -252,7 +255,7 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
     if copied is not None:  # single people, whatever share of everybody they are
         return "grave" if max(copied, attack["risk"]) >= GRAVE else "notable"
     spread = (attack["risk"] - attack["risk_low"]) / _Z
-    needed = NormalDist().inv_cdf(1 - 0.025 / max(1, tried)) * spread
+    needed = NormalDist().inv_cdf(1 - _FALSE_ALARM / max(1, tried)) * spread
     limit = grave_from(name, attack)
     kind = name.partition(":")[0]
     notable = _NOTABLE_OF.get(kind, NOTABLE)

@@ -37,7 +37,7 @@ from tulle.table.split import Rows, rotated, units_of
 PARTS = 3  # of the people: one is kept out
 SPLITS = ((1_500, 9), (4_000, 6), (20_000, 3))  # releases for tables of fewer people; beyond, one
 CHOOSING = 3
-MOST, MOST_QUICKLY = 50_000, 6_000  # people: of more, a sample is split
+MOST, MOST_QUICKLY = 50_000, 4_000  # people: of more, a sample is split
 Make = Callable[[pl.DataFrame, int], pl.DataFrame]  # some people and a seed -> their release
 
 
@@ -45,7 +45,7 @@ class Splits(NamedTuple):
     """What attacks found in several releases together."""
 
     attacks: list[AttackResult]
-    count: int  # releases
+    releases: int
     released: int  # records of one of them
 
 
@@ -127,10 +127,9 @@ def attack_file(tables: Aligned, splits: Splits, rng: np.random.Generator) -> li
     found = [_beside(copies, int(times[times > 1].sum()), len(tables.release))]
     known = next((one for one in splits.attacks if one.name == "exact_values"), None)
     rows = np.sort(rng.permutation(len(tables.release))[: splits.released])
-    whole = tables.original.people
-    own = exact_values(
-        tables.numbers(0), tables.numbers(1)[rows], tables.steps(), rng, people=(whole, None)
-    )
+    people = tables.original.people, None
+    numbers, released = tables.numbers(0), tables.numbers(1)[rows]
+    own = exact_values(numbers, released, tables.steps(), rng, people=people)
     if known is not None and own is not None:
         tried = known.attempts if known.independent is None else known.independent
         found.append(_beside(own, round(known.rate * tried), tried))
@@ -154,8 +153,8 @@ def audit_of_splits(
     seed, rng = seeded(random_state)
     attacks = [*splits.attacks, *attack_file(tables, splits, spawn(rng, 1)[0])]
     found = audited(tables, seed, attacks=attacks, quick=quick, **told)
-    parts = f"{counted(splits.count, 'release')} of two thirds of the people, next to the rest"
+    parts = f"{counted(splits.releases, 'release')} of two thirds of the people, next to the rest"
     looked = "looked through for people's own records and numbers"
     return found.extended(
-        splits=splits.count, provenance={"attacked": parts, "the file itself": looked}
+        splits=splits.releases, provenance={"attacked": parts, "the file itself": looked}
     )

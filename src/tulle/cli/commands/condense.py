@@ -120,8 +120,7 @@ def command(as_json: bool, source: str, engine: str, master: str | None, **argum
             raise ParameterError("--master is the cluster of --engine spark: pass that as well")
     with output.working(as_json):
         made = condense(source, command=output.command_line(), **arguments)
-    chosen = made.summary.get("chosen", {"tried": []})  # JSON has it whole
-    tried = {} if as_json else {"tried": chosen["tried"]}
+    tried = {} if as_json else {"tried": made.summary["chosen"]["tried"]}  # JSON has it whole
     output.show(
         {**made.summary, "notes": made.notes},
         title="Condensed",

@@ -178,4 +178,4 @@ def _sides(inside: Flags) -> Floats:
 def _weights(traces: Floats, wanted: Floats, held_back: float) -> Floats:
     """Regress what is wanted on traces, with weights held back towards 0."""
     square = traces.T @ traces + held_back * np.eye(traces.shape[1])
-    return np.linalg.solve(square, traces.T @ wanted)
+    return np.asarray(np.linalg.solve(square, traces.T @ wanted), dtype=np.float64)

@@ -396,7 +396,7 @@ class Planner:
             away = _in_units(sign * (value - snap(formed, unit, rounding)), unit)
             least = float(op == "<" and unit is not None)
             clock = Clock.of(self.codecs[name])
-            even = clock.is_uneven and unit is not None and np.nanmedian(away) * unit >= 1
+            even = clock.is_uneven and float(np.nanmedian(away)) * (unit or 0) >= 1
             if even:  # over days, hours are as long as the records in them are many
                 away = sign * (clock.cells(value) - clock.cells(formed))
             column = NumberColumn(f"{name}\0distance", away, None if unit is None or even else 0)

@@ -44,10 +44,10 @@ class ColumnForm:
         """Return cells as they are written, without quotes; null stays null."""
         dtype = series.dtype
         if dtype == pl.Boolean:
-            return _spelled(series, self.form or "true")
+            return _spelled(series, self.form if self.form.lower() == "true" else "true")
         if dtype in (pl.Date, pl.Datetime, pl.Time):
             return _timed(series, self.form if "%" in self.form else _plain_form(dtype))
-        if dtype.is_float() and self.form not in ("", "0.0"):  # as polars writes them
+        if dtype.is_float() and self.form[:1] == "0" and self.form != "0.0":  # which polars writes
             return _decimal(series, self.form)
         return series.cast(pl.String)
 

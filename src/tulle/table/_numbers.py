@@ -335,6 +335,11 @@ class NumberCodec:
         days, hours = self._days(ticks)
         return days + np.interp(hours, _HOURS, self.clock)
 
+    def cells_of_days(self, days: Floats) -> Floats:
+        """Return days since 1970 as a synthesis takes them, in whole ticks."""
+        day = tick_sizes(self.dtype)[0]
+        return self.to_cells(np.round((days - self.origin / day) / (self.tick / day)))
+
     def _from_cells(self, cells: Floats) -> Floats:
         """Return the ticks of what :meth:`to_cells` gave."""
         if self.clock:

@@ -26,6 +26,7 @@ from tulle._relations.language import SETS, parse_rule
 from tulle._relations.values import broken
 from tulle.guessing.columns import guess_columns
 from tulle.table._date_format import read_dates
+from tulle.table._precision import decimals_of
 from tulle.table.schema import Schema
 
 TABLES = (
@@ -53,6 +54,7 @@ FORMULAS: dict[str, Callable[..., Any]] = {
     "x / z": np.divide,
     "z / x": lambda x, z: z / x,
 }
+LEAST = 200  # records in which a formula has a value
 SELDOM = 0.005  # share of the records in an hour of the day at which hardly anything happens
 Broken = dict[str, float]  # the share of released records that break what the table follows
 
@@ -165,13 +167,13 @@ def _found_formulas(table: pl.DataFrame) -> list[str]:
 
 def _followed(table: pl.DataFrame) -> Iterator[tuple[str, Callable[[pl.DataFrame], float]]]:
     """Yield what all records of a table follow, and what counts it in a release."""
-    numbers = [name for name, dtype in table.schema.items() if dtype.is_numeric()][:30]
+    numbers = [name for name, dtype in table.schema.items() if dtype.is_numeric()][:40]
     levels = {name: table[name].drop_nulls().n_unique() for name in numbers}
     for target in (name for name in numbers if levels[name] >= 5):
         for form, of in FORMULAS.items():
             for names in _sources([name for name in numbers if name != target], form, levels):
-                wrong = _counter(target, of, names)
-                if _complete(table, target, *names) >= 200 and wrong(table) == 0:
+                wrong = _counter(table, target, of, names)
+                if wrong is not None:
                     yield f"{target} = {form}, {', '.join(names)}", wrong
                     break
     truths = [name for name in numbers if set(table[name].unique()) == {0, 1}]
@@ -219,22 +221,37 @@ def _sources(others: list[str], form: str, levels: dict[str, int]) -> Iterator[t
                 yield first, last
 
 
-def _complete(table: pl.DataFrame, *names: str) -> int:
-    return table.select(names).drop_nulls().height
+def _counter(
+    table: pl.DataFrame, target: str, of: Callable[..., Any], names: tuple[str, ...]
+) -> Any:
+    """Return what counts the records that break a formula; None if the table breaks it itself."""
+    value, formed = _both(table, target, of, names)
+    if len(formed) < LEAST or len(np.unique(formed)) < 5 or not value.std():
+        return None
+    decimals, spread = decimals_of(value, pl.Float64), float(value.std())
+    half = 0.0 if decimals is None else 0.505 * 10.0**-decimals
+    near = max(1e-3 * spread, half if half < 0.05 * spread else 0.0)
+    if (np.abs(value - formed) > near).any():
+        return None
 
-
-def _counter(target: str, of: Callable[..., Any], names: tuple[str, ...]) -> Any:
-    def wrong(table: pl.DataFrame) -> float:
-        value, *others = (
-            table[name].cast(pl.Float64).to_numpy() if name in table.columns else np.zeros(0)
-            for name in (target, *names)
-        )
-        with np.errstate(all="ignore"):
-            formed = of(*others) if all(map(len, others)) else value
-            away = np.abs(value - formed) > 1e-3 * np.maximum(1, np.abs(formed))
-        return float(away[np.isfinite(formed) & np.isfinite(value)].mean())
+    def wrong(release: pl.DataFrame) -> float:
+        if not {target, *names} <= {*release.columns}:
+            return 0.0
+        there, made = _both(release, target, of, names)
+        return float((np.abs(there - made) > 2 * near).mean()) if len(there) else 1.0
 
     return wrong
+
+
+def _both(
+    table: pl.DataFrame, target: str, of: Callable[..., Any], names: tuple[str, ...]
+) -> tuple[Any, Any]:
+    """Return a column and its formula, where both have a value."""
+    value, *others = (table[name].cast(pl.Float64).to_numpy() for name in (target, *names))
+    with np.errstate(all="ignore"):
+        formed = of(*others)
+    known = np.isfinite(formed) & np.isfinite(value)
+    return value[known], formed[known]
 
 
 def _one_hot(names: list[str]) -> Callable[[pl.DataFrame], float]:

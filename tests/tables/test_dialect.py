@@ -140,3 +140,5 @@ def test_a_column_of_another_type_is_written_plainly() -> None:
     forms = {"day": ColumnForm("%d.%m.%Y"), "much": ColumnForm("0,00"), "when": ColumnForm("0.0")}
     frame = pl.DataFrame({"day": ["other"], "much": [3], "when": [date(2020, 2, 1)]})
     assert Dialect(columns=forms).lines(frame, first=False) == b"other,3,2020-02-01\n"
+    frame = pl.DataFrame({"day": [1.5], "much": [True], "when": [None]})
+    assert Dialect(columns=forms).lines(frame, first=False) == b"1.5,true,\n"

@@ -25,7 +25,6 @@ from tulle._relations.language import Call, Name, Node, Number, Rule, columns_of
 from tulle._relations.steps import (
     Blanked,
     Chosen,
-    Clock,
     Computed,
     Made,
     Mapped,
@@ -277,11 +276,18 @@ class Planner:
     def _compute(self, target: str, formula: Node) -> None:
         """Leave out the target; where the formula has no value, model what there is."""
         unit, written = self.units[target], self._written(target)
-        clock = Clock.of(self.codecs[target]) if written is None else Clock()
+        clock = self._clock(target)
         value, formed = self.values.numbers(target), quantity(formula, self.values)
         rounding = _rounding(value, formed, unit)
         step = Computed(target, formula, unit, clock, rounding, written=written)
         self._store(step, ~np.isnan(formed), ~np.isnan(value), [])
+
+    def _clock(self, name: str) -> NumberCodec | None:
+        """Return the code of a column of times; None of others."""
+        codec = self.codecs[name]
+        if not isinstance(codec, NumberCodec) or not codec.dtype.is_temporal():
+            return None
+        return codec
 
     def _written(self, name: str) -> Any:
         """Return the type of a column of numbers or truths of which the model draws codes."""
@@ -398,10 +404,11 @@ class Planner:
             unit, rounding = self.units[name], "up" if sign > 0 else "down"
             away = _in_units(sign * (value - snap(formed, unit, rounding)), unit)
             least = float(op == "<" and unit is not None)
-            clock = Clock.of(self.codecs[name])
-            even = clock.is_uneven and unit is not None and np.nanmedian(away) * unit >= 1
-            if even:  # over days, hours are as long as the records in them are many
-                away = sign * (clock.cells(value) - clock.cells(formed))
+            clock, even = self._clock(name), False
+            if clock is not None and clock.clock and float(np.nanmedian(away)) * (unit or 0) >= 1:
+                # over days, hours are as long as the records in them are many
+                even = True
+                away = sign * (clock.cells_of_days(value) - clock.cells_of_days(formed))
             column = NumberColumn(f"{name}\0distance", away, None if unit is None or even else 0)
             step = Computed(
                 name, formula, unit, clock, rounding, column.name, sign, least * (not even), even

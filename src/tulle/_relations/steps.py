@@ -11,7 +11,7 @@ import polars as pl
 
 from tulle._people import distinct_people
 from tulle._relations.language import Call, Node, columns_of
-from tulle._relations.values import Values, quantity, ticks_a_day, truth
+from tulle._relations.values import Values, quantity, truth
 from tulle._shape.columns import Column, cells_of
 from tulle._shape.dependencies import Dependency
 from tulle._types import Flags, Floats, Ints
@@ -21,31 +21,6 @@ from tulle.table._series import with_nulls
 
 _EXACT = 1e-9  # relative: what rounding forgives, ...
 _MOST_SLACK = 1e-2  # ... but never more than so much of a unit
-
-
-@dataclass(frozen=True)
-class Clock:
-    """How days are counted in a column of times; other numbers are as they are."""
-
-    codec: NumberCodec | None = None  # of times
-
-    @classmethod
-    def of(cls, codec: Any) -> Clock:
-        """Return the clock of a column."""
-        return cls(codec if codec.dtype.is_temporal() else None)
-
-    @property
-    def is_uneven(self) -> bool:
-        """Return whether some hours of the day have more records than others."""
-        return self.codec is not None and bool(self.codec.clock)
-
-    def cells(self, days: Floats) -> Floats:
-        """Return days as the model draws them, in whole ticks of the column."""
-        if self.codec is None:
-            return days
-        day = ticks_a_day(self.codec.dtype)
-        ticks = np.round((days - self.codec.origin / day) / (self.codec.tick / day))
-        return self.codec.to_cells(ticks)
 
 
 @dataclass(frozen=True)
@@ -59,7 +34,7 @@ class Computed:
     target: str
     formula: Node
     unit: float | None
-    clock: Clock
+    clock: NumberCodec | None  # of times, of which formulas give days
     rounding: str = "nearest"  # or "down", "up"
     distance: str | None = None  # drawn, in units; or, where it is ``even``, in cells of the clock
     sign: int = 1  # of the distance
@@ -84,8 +59,8 @@ class Computed:
             away = self.sign * (away if self.least is None else np.maximum(away, self.least))
         if not self.even:
             found, away = found + away * (self.unit or 1.0), 0.0
-        cells = self.clock.cells(found) + away
-        if self.unit is not None and self.clock.codec is None:
+        cells = (found if self.clock is None else self.clock.cells_of_days(found)) + away
+        if self.unit is not None and self.clock is None:
             cells = np.round(cells / self.unit) * self.unit
             cells = np.round(cells, max(0, int(np.ceil(-np.log10(self.unit)))))
         if self.gone is not None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -140,13 +139,8 @@ def numbers_of(series: pl.Series) -> Floats:
     if is_text(dtype):
         series = series.cast(pl.String).cast(pl.Float64, strict=False)
     elif dtype.is_temporal():
-        series = series.to_physical().cast(pl.Int64) / ticks_a_day(dtype)
+        series = series.to_physical().cast(pl.Int64) / tick_sizes(dtype)[0]
     return np.asarray(filled(series.cast(pl.Float64), np.nan), dtype=np.float64)
-
-
-def ticks_a_day(dtype: Any) -> int:
-    """Return how many physical units of a type of times make a day."""
-    return 1 if dtype == pl.Date else tick_sizes(dtype)[0]
 
 
 def unit_of(series: pl.Series) -> float | None:

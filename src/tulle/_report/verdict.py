@@ -4,15 +4,15 @@ On privacy, in order of importance: a broken guarantee, a gate that failed, an a
 that is large and real. Many attacks are tried at once, so an excess is real only beyond the bound
 of Bonferroni for their number: one false alarm in a hundred releases at most. An attack that found
 nothing decides nothing unless it could have found something: where the interval of its excess
-reaches what would be grave, it is not decided; nor is membership where an excess that would be notable may be chance. Having been in the data is a
-smaller secret than what is in it, and no method here hides it: membership weighs less. A rule that
-is suspected is not yet known: its recovery asks for a closer look only. Without a control it is
-unknown whether an attack on a table does well because of the people in it or because columns are
-related for anyone: then only copies and links of many people are grave, and an inference never is.
-Fitness for use is judged in :mod:`tulle._report.fitness`. Where what helps the one would harm the
-other, both name the same step, which harms neither; and no step is named that this table cannot
-take. A release that is of no use hides people as a cipher does: nothing found in it is nothing
-decided.
+reaches what would be grave, it is not decided; nor is membership where an excess that would be
+notable may be chance. Having been in the data is a smaller secret than what is in it, and no method
+here hides it: membership weighs less. A rule that is suspected is not yet known: its recovery asks
+for a closer look only. Without a control it is unknown whether an attack on a table does well
+because of the people in it or because columns are related for anyone: then only copies and links of
+many people are grave, and an inference never is. Fitness for use is judged in
+:mod:`tulle._report.fitness`. Where what helps the one would harm the other, both name the same
+step, which harms neither; and no step is named that this table cannot take. A release that is of no
+use hides people as a cipher does: nothing found in it is nothing decided.
 """
 
 from __future__ import annotations

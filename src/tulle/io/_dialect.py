@@ -44,11 +44,11 @@ class ColumnForm:
         """Return cells as they are written, without quotes; null stays null."""
         dtype = series.dtype
         if dtype == pl.Boolean:
-            return _spelled(series, self.form or "true")
+            return _spelled(series, self.form if self.form.lower() == "true" else "true")
         if dtype in (pl.Date, pl.Datetime, pl.Time):
             return _timed(series, self.form if "%" in self.form else _plain_form(dtype))
-        if dtype.is_float():
-            return _decimal(series, self.form or "0.0")
+        if dtype.is_float() and self.form[:1] == "0" and self.form != "0.0":  # which polars writes
+            return _decimal(series, self.form)
         return series.cast(pl.String)
 
 
@@ -66,13 +66,14 @@ class Dialect:
     def lines(self, frame: pl.DataFrame, *, first: bool) -> bytes:
         """Return the records of a table as bytes of a file, after the header if they are first."""
         forms = [self.columns.get(name, ColumnForm()) for name in frame.columns]
-        texts = [
-            form.texts(series).alias(f"c{i}") for i, (form, series) in enumerate(zip(forms, frame))
-        ]
-        cells = [self._field(form, pl.col(f"c{i}")) for i, form in enumerate(forms)]
-        lines = (
-            pl.DataFrame(texts).select(pl.concat_str(cells, separator=self.separator)).to_series()
+        texts = pl.DataFrame(
+            [form.texts(one).alias(f"c{i}") for i, (form, one) in enumerate(zip(forms, frame))]
         )
+        cells = [
+            self._field(form, pl.col(f"c{i}"), words=one.dtype == pl.String)
+            for i, (form, one) in enumerate(zip(forms, frame))
+        ]
+        lines = texts.select(pl.concat_str(cells, separator=self.separator)).to_series()
         head = [self._header(frame.columns)] if first else []
         text = "".join(line + self.line_end for line in (*head, *lines.to_list()))
         try:
@@ -102,11 +103,12 @@ class Dialect:
             for name, with_quotes in zip(names, quote)
         )
 
-    def _field(self, form: ColumnForm, cell: pl.Expr) -> pl.Expr:
+    def _field(self, form: ColumnForm, cell: pl.Expr, *, words: bool) -> pl.Expr:
         """Return a field, in quotes where the file has them or a reader needs them."""
-        bare = ~cell.str.contains(f'[{self.separator}"\r\n]') & (cell != "")
         quoted = '"' + cell.str.replace_all('"', '""', literal=True) + '"'
-        found = quoted if form.quoted else pl.when(bare).then(cell).otherwise(quoted)
+        bare = ~cell.str.contains(f'[{self.separator}"\r\n]') & (cell != "")
+        needed = pl.when(bare).then(cell).otherwise(quoted) if words else cell
+        found = quoted if form.quoted else needed
         missing = f'"{form.missing}"' if form.quoted == "all" else form.missing
         return found.fill_null(pl.lit(missing))
 

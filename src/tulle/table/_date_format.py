@@ -237,7 +237,7 @@ def read_whole_dates(numbers: pl.Series, *, named: bool) -> tuple[pl.Series, str
     """
     present = numbers.drop_nulls()
     for form, second in EPOCHS.items() if named else ():
-        if present.is_between(*(limit * second for limit in _DATED)).all():
+        if present.is_between(_DATED[0] * second, _DATED[1] * second).all():
             return parse_dates(numbers.cast(pl.String), [form], (0, 0)), form
     if present.is_empty() or not present.is_between(19000101, 20991231).all():
         return None

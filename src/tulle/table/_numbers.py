@@ -84,6 +84,7 @@ def is_present(block: Floats) -> Flags:
 
 _ROUNDING = 1e-9
 _TRACE = 1e-6  # of the records: what an empty hour counts
+_FEW = 0.05  # of the records: those at hours that are not kept
 _HOUR = 3600 * 10**9  # nanoseconds, in which times of day are counted
 _DAY = 24 * _HOUR
 _HOURS = np.arange(25.0)
@@ -336,6 +337,11 @@ class NumberCodec:
             return (ticks - self.steps[1]) / self.steps[0]
         days, hours = self._days(ticks)
         return days + np.interp(hours, _HOURS, self.clock)
+
+    def cells_of_days(self, days: Floats) -> Floats:
+        """Return days since 1970 as a synthesis takes them, in whole ticks."""
+        day = tick_sizes(self.dtype)[0]
+        return self.to_cells(np.round((days - self.origin / day) / (self.tick / day)))
 
     def _from_cells(self, cells: Floats) -> Floats:
         """Return the ticks of what :meth:`to_cells` gave."""
@@ -700,27 +706,36 @@ def emptiest_hour(ticks: Ints) -> int:
 
 
 def hours_of_day(hours: Floats, people: Ints | None, enough: float) -> tuple[float, ...]:
-    """Return the share of records before each hour; hours are taken together until enough people
-    are in them.
+    """Return the share of records before each hour; nothing if it would rest on too few people.
 
-    Nothing if the records of all hours are not of enough people. Empty hours keep a trace, so that
-    a clock that shows them can be read.
+    Hours are taken together until enough people are in them, if it can be without a gap; those of
+    the few beyond are as empty ones. These keep a trace, so that a clock that shows them can be
+    read.
     """
     places = np.clip(hours.astype(np.int64), 0, 23)
-    counts = np.bincount(places, minlength=24).astype(np.float64)
-    first = 0
-    for hour in range(24):
-        inside = (places >= first) & (places <= hour)
-        last = people_among(places > hour, people) < enough
-        if people_among(inside, people) >= enough and not (last and hour < 23):
-            there = np.flatnonzero(counts[first : hour + 1]) + first
-            together = slice(there[0], there[-1] + 1)
-            counts[together] = counts[together].mean()
+    for parted in (True, False):
+        shares = _taken_together(places, people, enough, parted=parted) / max(len(places), 1)
+        if shares.sum() >= 1 - _FEW:
+            before = np.r_[0.0, np.cumsum(shares + _TRACE)]
+            return tuple((before / before[-1]).tolist())
+    return ()
+
+
+def _taken_together(places: Ints, people: Ints | None, enough: float, *, parted: bool) -> Floats:
+    """Return the records of each hour, evenly among hours that are taken together.
+
+    ``parted``: neither an empty hour is in between, nor one that has enough people of its own.
+    """
+    counts, shares, first = np.bincount(places, minlength=24), np.zeros(24), 0
+    for hour in np.flatnonzero(counts).tolist():
+        alone = people_among(places == hour, people) >= enough
+        if parted and (alone or not counts[hour - 1]):
+            first = hour
+        if alone or people_among((places >= first) & (places <= hour), people) >= enough:
+            first += int(np.flatnonzero(counts[first:])[0])
+            shares[first : hour + 1] = counts[first : hour + 1].mean()
             first = hour + 1
-    if first < 24:
-        return ()
-    shares = np.r_[0.0, np.cumsum(counts + _TRACE * counts.sum())]
-    return tuple((shares / shares[-1]).tolist())
+    return shares
 
 
 def _zone(dtype: Any) -> str | None:

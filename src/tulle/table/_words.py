@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -139,9 +140,14 @@ def vocabulary() -> Vocabulary:
     )
 
 
+_NUMBER = (
+    r"(?:0|[1-9][0-9]*)(?:,[0-9]{3})*(?:\.[0-9]+)?"  # codes may begin with zeros, bands do not
+)
 _BAND = re.compile(
-    r"(?P<below><=?|under |below |up to |bis |unter )?\D?(?P<from>\d+(?:[.,]\d+)*) ?[a-z%€$]{0,3}"
-    r"(?P<to> ?(?:-|to|bis|–|\.\.) ?\D?\d.*|\+| (?:and|or) (?:over|more|above))?"
+    r"(?:(?P<below><=?|under |below |up to |bis |unter )|(?P<over>>=?|over |above |über ))?[^0-9]?"
+    rf"(?P<low>{_NUMBER}) ?[a-z%€$]{{0,3}}"
+    rf"(?: ?(?:-|to|bis|–|\.\.) ?[^0-9]?(?P<high>{_NUMBER}) ?[^0-9]{{0,8}}"
+    r"|(?P<above>\+| (?:and|or) (?:over|more|above)))?"
 )
 
 
@@ -167,11 +173,27 @@ def places_on_scale(texts: Collection[str]) -> list[float] | None:
     for scale in vocabulary().scales:
         if all(word in scale for word in words):
             return [scale[word] for word in words]
-    bands = [_BAND.fullmatch(text.strip().lower()) for text in texts]
-    if not all(band and (band["below"] or band["to"]) for band in bands):
+    return _places_of_bands(texts)
+
+
+def _places_of_bands(texts: Collection[str]) -> list[float] | None:
+    """Return where bands of numbers begin; None if there are other texts, or bands overlap."""
+    bands = [band for text in texts if (band := _BAND.fullmatch(text.strip().lower()))]
+    if len(bands) < len(texts) or not all(
+        any(b.group("below", "over", "high", "above")) for b in bands
+    ):
         return None
-    starts = [float(band["from"].replace(",", "")) for band in bands if band]
-    return [at - 0.5 if band and band["below"] else at for at, band in zip(starts, bands)]
+    ends = [
+        (_plain(band["low"]) - 0.5 * bool(band["below"]), _plain(band["high"] or band["low"]))
+        for band in bands
+    ]
+    line = sorted(ends)
+    apart = all(high <= low for (_, high), (low, _) in pairwise(line))
+    return [low for low, _ in ends] if apart and all(low <= high for low, high in ends) else None
+
+
+def _plain(number: str) -> float:
+    return float(number.replace(",", ""))
 
 
 def _topic(entry: dict[str, Any]) -> Topic:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Promise
     from tulle._types import FilePath
     from tulle.auditing import Audit
+    from tulle.auditing._database import ComparedPeople
     from tulle.auditing._tables import Aligned
     from tulle.condense.condenser import Condenser
     from tulle.releases import Manifest
@@ -128,6 +129,8 @@ def condense(
         )  # fmt: skip
     refuse_folder(output)
 
+    from tulle.auditing._database import compared_rows
+    from tulle.auditing._tables import align_made
     from tulle.io.read import read_table
 
     original = read_table(source)
@@ -135,6 +138,7 @@ def condense(
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
     columns = plan_columns(original, options, target=target, levels=levels)
+    columns = with_people(original, columns, options, target)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     there = set(original.columns)
@@ -146,15 +150,18 @@ def condense(
         condenser, release = make_release(original, known, options.policy.rules, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
-    tables = compared(original, release, source, control, strangers, columns)
+    frames = compared_frames(original, release, source, control, strangers, columns)
+    tables = align_made(*frames, columns)
+    people = compared_rows(frames, columns, options.policy.people.order)
     whole = report is not None
-    found = _audited(condenser, tables, release, columns, options, command, whole=whole)
+    found = _audited(condenser, tables, release, columns, options, command, whole, people)
     found = found.extended(context=dict(options.policy.context), accepted_risk=job.accepted)
     summary = _summary(condenser, tables, strangers, found)
     manifest = _manifest(condenser, entry, release, columns, options, strangers)
     job.write(release, manifest, found)
     notes = _notes(condenser, columns, release)
-    return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
+    left_out = left_out_rows(columns, release.columns)
+    return Condensed(summary, levels_table, left_out, notes, found)
 
 
 def _refuse_contradictions(
@@ -174,6 +181,24 @@ def _refuse_contradictions(
 def divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Return the people who are condensed and those who are kept out."""
     return (table, None) if apart is None else (table[apart.members], table[apart.control])
+
+
+def with_people(
+    table: pl.DataFrame, columns: list[Column], options: Condensing, target: str | None
+) -> list[Column]:
+    """Return the columns of a table in which people have several rows, whose rows stay together.
+
+    Classes would tear people apart: only a target that is asked for condenses class by class.
+    """
+    person = column_of(columns, Role.PERSON)
+    if person is None or table[person.name].n_unique() == table.height or target is not None:
+        if options.people is not None:
+            raise ParameterError(
+                f"{options.word('people')} counts people who have several rows: name them with the "
+                "role 'person' in a policy, and give no --target"
+            )
+        return columns
+    return [replace(c, role=Role.QUASI) if c.role is Role.TARGET else c for c in columns]
 
 
 def refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
@@ -208,7 +233,8 @@ def make_release(
     if options.k is None and options.min_group is not None:
         names["k"] = options.word("min_group")
     with options.naming(**names):
-        return template.set_params(k=group_size(options)), template.fit_resample(original)
+        template = template.set_params(k=group_size(options)).fit(original)
+        return template, template.sample(options.people)
 
 
 def condenser_of(
@@ -228,6 +254,7 @@ def condenser_of(
         exact_totals=options.exact_totals,
         on_infeasible=options.on_infeasible,
         columns=[column for column in columns if column is not target],
+        order=options.policy.people.order or None,
         rules=rules,
         accept_broken_rules=options.accept_broken_rules,
         random_state=options.seed,
@@ -353,7 +380,7 @@ def _manifest(
             ],
             **told_counts(condenser.groups_, k),
         },
-        columns=column_entries(columns, declared=options.declared),
+        columns=column_entries(columns, declared=options.declared, released=release.columns),
         source=told_source(source, options),
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),
@@ -370,16 +397,31 @@ def compared(
 ) -> Aligned:
     """Return original, release and, if there is one, control as a summary and an audit see them."""
     from tulle.auditing._tables import align_made
+
+    frames = compared_frames(original, release, source, control, apart, columns)
+    return align_made(*frames, columns)
+
+
+def compared_frames(
+    original: pl.DataFrame,
+    release: pl.DataFrame,
+    source: FilePath,
+    control: FilePath | None,
+    apart: pl.DataFrame | None,
+    columns: list[Column],
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame | None]:
+    """Return the tables, a control that is a file in the types of the others."""
     from tulle.io.read import codes_as_text, read_like
 
     if control is None:
-        return align_made(original, release, apart, columns)
+        return original, release, apart
     person = [column.name for column in columns if column.role is Role.PERSON]
-    strangers = read_like(control, original, source, [*release.columns, *person])
+    shown = dict.fromkeys([*release.columns, *person])
+    strangers = read_like(control, original, source, list(shown))
     original, release, strangers = codes_as_text(
         [original, release, strangers], (source, control), words_of(columns)
     )
-    return align_made(original, release, strangers, columns)
+    return original, release, strangers
 
 
 def _audited(
@@ -389,8 +431,8 @@ def _audited(
     columns: list[Column],
     options: Condensing,
     command: str,
-    *,
     whole: bool,
+    people: ComparedPeople | None,
 ) -> Audit:
     """Return the audit, with what only the maker of the release knows."""
     from tulle._random import seed_policy
@@ -400,17 +442,20 @@ def _audited(
         notes_section,
         rules_section,
     )
-    from tulle.auditing.audit import audited, unaudited
+    from tulle.auditing.audit import audit_people, audited, unaudited
 
     asked = column_of(columns, Role.LEVEL) is not None
     k = max(min(condenser.rests_on_.values()), 2)  # not a level, which is one person's own
-    if options.audit:
+    text = condenser._weakest.sentence(sizes=not asked)
+    if options.audit and people is not None:
+        found = audit_people(people, options.seed, k=k, title="Condensed table", quick=not whole)
+    elif options.audit:
         found = audited(tables, options.seed, k=k, title="Condensed table", quick=not whole)
     else:
         found = unaudited(tables, k=k, title="Condensed table").extended(untried=UNAUDITED)
     return found.extended(
         guarantee={
-            "text": condenser._weakest.sentence(sizes=not asked),
+            "text": text,
             "rows": _promises(condenser, asked=asked),
         },
         metrics={"information_loss": float(condenser.information_loss_)},
@@ -420,7 +465,7 @@ def _audited(
             {**group_section(condenser.counts_, condenser.levels_), "owner_only": asked},
             *rules_section(rule_entries(condenser, release)),
             *notes_section(_notes(condenser, columns, release)),
-            *left_out_section(left_out_rows(columns)),
+            *left_out_section(left_out_rows(columns, release.columns)),
         ],
         limits=condenser._weakest.limits(),
         command=command,

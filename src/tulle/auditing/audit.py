@@ -37,6 +37,7 @@ from tulle.auditing._attackers import (
 from tulle.auditing._database import (
     OF_HISTORIES,
     ComparedPeople,
+    compared_rows,
     nearer_members,
     planned_on_rows,
 )
@@ -52,10 +53,10 @@ from tulle.auditing._people import (
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._refits import FITS, worst_cases
 from tulle.auditing._rules import rules_section, stated
-from tulle.auditing._tables import Aligned, align
+from tulle.auditing._tables import Aligned, align, entries_of, opened
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
-from tulle.table.schema import Role
+from tulle.table.schema import Role, Schema
 
 # The result of an audit: figures that can be read, shown, written and gated.
 
@@ -249,7 +250,8 @@ def audit(
         Roles of the columns. Identifiers, levels and ignored columns are left out; intruders know
         the quasi-identifiers; sensitive columns and the target are inferred. Without roles,
         intruders know everything and each column is inferred in turn. With a column of the role
-        person, attacks count people: each is tried once, and nobody's own records hide them.
+        person, attacks count people: each is tried once, and nobody's own records hide them. If
+        the release has that column, too, people are compared, by their rows together.
     random_state
         Draws the attempts; the same seed gives the same figures.
     target
@@ -294,19 +296,17 @@ def audit(
     _check_parameters(k, attempts, estimator)
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
-    tables = align(original, release, control, policy, earlier)
     seed, generator = seeded(random_state)
-    found = audited(
-        tables,
-        generator,
-        target=target,
-        sensitive=sensitive,
-        known=known,
-        estimator=estimator,
-        k=k,
-        attempts=attempts,
-        title=title,
-    ).extended(provenance={"audit seed": seed})
+    of_rows = (sensitive, known, estimator, earlier)
+    people = _people(original, release, control, policy) if of_rows == (None,) * 4 else None
+    common: dict[str, Any] = {"target": target, "k": k, "attempts": attempts, "title": title}
+    if people is not None:
+        found = audit_people(people, generator, **common)
+    else:
+        tables = align(original, release, control, policy, earlier)
+        of_table = {"sensitive": sensitive, "known": known, "estimator": estimator}
+        found = audited(tables, generator, **of_table, **common)
+    found = found.extended(provenance={"audit seed": seed})
     if isinstance(policy, Policy):
         found = found.extended(context=dict(policy.context))
         found = with_rules(found, policy.rules or (), original, release)
@@ -317,6 +317,17 @@ def audit(
     # about one person each: for nobody but the owner
     told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
     return found.extended(attacks=told)
+
+
+def _people(original: Any, release: Any, control: Any, policy: Any) -> ComparedPeople | None:
+    """Return the people of the tables, if a column names them and the release has people, too."""
+    entries = entries_of(policy)
+    if not any(getattr(entry, "role", entry) is Role.PERSON for entry in entries.values()):
+        return None
+    given = zip(("original", "release", "control"), (original, release, control))
+    tables = [None if table is None else opened(which, table) for which, table in given]
+    order = policy.people.order if isinstance(policy, Policy) else ()
+    return compared_rows(tables, list(Schema.of(entries, tables[0])), order)  # type: ignore[arg-type]
 
 
 def with_rules(found: Audit, rules: Sequence[str], original: Any, release: Any) -> Audit:
@@ -415,6 +426,7 @@ def audit_people(
     seed, generator = seeded(random_state)
     first, second, third = spawn(generator, 3)
     tables, traits = people.aligned(quick)
+    target = next((trait.name for trait in traits if target == trait.column), target)
     found = audited(tables, first, target=target, k=k, attempts=attempts, title=title, quick=quick)
     work = list(planned_on_rows(people, tables, traits, attempts))
     results: list[AttackResult] = []

@@ -407,7 +407,8 @@ class LinkedRows:
         people = replace(grouper, levels=levels, people=None, sensitive=())
         facts = model.fit(_EVERYBODY, pl.DataFrame(), Schema(), [rows], levels, people)
         self.parts, self.notes = [model], model.notes
-        return facts
+        # people who are alike in number of rows and in what never changes differ in their rows
+        return replace(facts, degenerate=0)
 
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw so many people: their rows stand together, in order, under new keys."""

@@ -365,7 +365,8 @@ def compared(
     if control is None:
         return align_made(original, release, apart, columns)
     person = [column.name for column in columns if column.role is Role.PERSON]
-    strangers = read_like(control, original, source, [*release.columns, *person])
+    wanted = list(dict.fromkeys([*release.columns, *person]))
+    strangers = read_like(control, original, source, wanted)
     original, release, strangers = codes_as_text(
         [original, release, strangers], (source, control), words_of(columns)
     )

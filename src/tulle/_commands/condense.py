@@ -416,8 +416,8 @@ def compared_frames(
     if control is None:
         return original, release, apart
     person = [column.name for column in columns if column.role is Role.PERSON]
-    shown = dict.fromkeys([*release.columns, *person])
-    strangers = read_like(control, original, source, list(shown))
+    wanted = list(dict.fromkeys([*release.columns, *person]))
+    strangers = read_like(control, original, source, wanted)
     original, release, strangers = codes_as_text(
         [original, release, strangers], (source, control), words_of(columns)
     )

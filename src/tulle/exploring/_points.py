@@ -14,9 +14,9 @@ import polars as pl
 from tulle._attacks.result import AttackFigures
 from tulle._report.model import Changes, Gate, Verdict
 from tulle._types import Ints
+from tulle.auditing._database import compared_rows
 from tulle.auditing._gates import gate_rows
 from tulle.auditing._pictures import group_section
-from tulle.auditing._database import compared_rows
 from tulle.auditing._tables import align_made
 from tulle.auditing.audit import Audit, audit_people, audited
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError

@@ -326,7 +326,10 @@ def known_before(
     known["to come"] = NumberColumn("to come", (counts - past.place).astype(float), 0)
     if times is not None and time is not None:
         since = np.where(past.place > 0, past.before[time], times.first)
-        known["left"] = NumberColumn("left", np.round(times.last - since, 9))
+        left = np.round(times.last - since, 9)
+        known["left"] = NumberColumn("left", left)
+        pace = np.round(left / np.maximum(counts - past.place, 1), 6)
+        known["pace"] = NumberColumn("pace", pace)  # of the steps that are still to come
     share = np.maximum(past.place - 1, 1)
     for column in columns:
         name = column.name

@@ -286,7 +286,7 @@ class _Drawing:
             else:
                 values = target.draw(known, len(who), self.rng)
             drawn[target.name] = values
-            columns[f"now {target.name}"] = _filled(column, values)
+            columns |= just_drawn(_filled(column, values), columns, model.time)
         for dependency in model.dependencies:
             drawn[dependency.target] = dependency.restore(drawn[dependency.source], self.rng)
         return drawn
@@ -343,6 +343,18 @@ def known_before(
                 mean = np.where(past.seen[name] > 0, np.round(mean, 6), np.nan)
                 known[f"mean {name}"] = NumberColumn(name, mean)
     return known
+
+
+def just_drawn(
+    column: Column, known: Mapping[str, Column], time: str | None
+) -> dict[str, Column]:
+    """Return what a column tells those after it in the same row: of time also its step."""
+    found = {f"now {column.name}": column}
+    before = known.get(f"before {column.name}")
+    if column.name == time and before is not None:
+        steps = np.round(_numbers(column) - _numbers(before), 9)
+        found["now since"] = NumberColumn("since", steps)
+    return found
 
 
 def fit_sequence(
@@ -448,9 +460,9 @@ class _Fitting:
         for column, own in zip(self.columns, spawn(rng, len(self.columns))):
             now = take_rows(column, some)
             targets.append(self._target(now, known, owners, own))
-            name = f"now {column.name}"
-            known.columns[name] = now
-            coders[name] = fit_cells(now, self.k, owners, own, exact=self.exact)[0]
+            for name, more in just_drawn(now, known.columns, self.time).items():
+                known.columns[name] = more
+                coders[name] = fit_cells(more, self.k, owners, own, exact=self.exact)[0]
         return Chain(coders, targets)
 
     def _known(self, some: Ints, *, later: bool) -> dict[str, Column]:

@@ -193,6 +193,8 @@ def refuse_in_parts(
         "--control": control is not None,
         options.word("holdout"): options.holdout is not None,
         f"{policy}: [rules]": bool(options.policy.rules),
+        f"{policy}: [people] order": bool(options.policy.people.order),
+        options.word("people"): options.people is not None,
     }
     for word in (word for word, given in asked.items() if given):
         raise ParameterError(

@@ -37,6 +37,7 @@ from tulle.auditing._attackers import (
 from tulle.auditing._database import (
     OF_HISTORIES,
     ComparedPeople,
+    compared_databases,
     compared_rows,
     nearer_members,
     planned_on_rows,
@@ -54,6 +55,7 @@ from tulle.auditing._pictures import column_section, extreme_section, structure_
 from tulle.auditing._refits import FITS, worst_cases
 from tulle.auditing._rules import rules_section, stated
 from tulle.auditing._tables import Aligned, align, entries_of, opened
+from tulle.database.database import Database
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Role, Schema
@@ -245,7 +247,8 @@ def audit(
     original, release, control
         Tables of any kind with the same columns, in any order. The control are records like the
         original's that were kept out of the release: without it attacks are compared with
-        guessing only, and membership is not tried.
+        guessing only, and membership is not tried. Of a :class:`Database`, the release is a
+        mapping of tables, and so is the control (or a Database).
     policy
         Roles of the columns. Identifiers, levels and ignored columns are left out; intruders know
         the quasi-identifiers; sensitive columns and the target are inferred. Without roles,
@@ -309,7 +312,8 @@ def audit(
     found = found.extended(provenance={"audit seed": seed})
     if isinstance(policy, Policy):
         found = found.extended(context=dict(policy.context))
-        found = with_rules(found, policy.rules or (), original, release)
+        if not isinstance(original, Database):
+            found = with_rules(found, policy.rules or (), original, release)
     if worst_case is None:
         return found
     fits = FITS if attempts is None else min(FITS, attempts)
@@ -321,6 +325,8 @@ def audit(
 
 def _people(original: Any, release: Any, control: Any, policy: Any) -> ComparedPeople | None:
     """Return the people of the tables, if a column names them and the release has people, too."""
+    if isinstance(original, Database):
+        return compared_databases(original, release, control)
     entries = entries_of(policy)
     if not any(getattr(entry, "role", entry) is Role.PERSON for entry in entries.values()):
         return None

@@ -299,3 +299,12 @@ def test_a_release_that_passes_is_offered(asked: Asked, tmp_path: Path) -> None:
     page = html.unescape(asked.ask("GET", f"/t/{study.id}/release").text)
     assert "This release does not pass" in page
     assert "It is bad." in page
+
+
+def test_tables_of_the_same_people_are_not_torn_apart_in_silence(
+    asked: Asked, tmp_path: Path
+) -> None:
+    people().write_csv(tmp_path / "patients.csv")
+    assert "keys no longer join" not in asked.ask("GET", "/").text
+    people().write_csv(tmp_path / "visits.csv")
+    assert "keys no longer join" in asked.ask("GET", "/").text

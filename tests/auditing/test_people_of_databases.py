@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tulle import Audit, Database, hospital, infer_columns
+from tulle import Audit, Database, audit, hospital, infer_columns
 from tulle.auditing._database import ComparedPeople
 from tulle.auditing.audit import audit_people
 
@@ -104,3 +104,10 @@ def test_empty_tables_do_no_harm(empty: str) -> None:
     if empty == "visits":
         release["labs"] = OTHERS["labs"].clear()
     assert audited(release).result["metrics"]
+
+
+def test_python_audits_a_database_and_a_release_of_it() -> None:
+    found = audit(linked(ORIGINAL), OTHERS, control=CONTROL, random_state=0, attempts=60)
+    assert found.verdict["privacy"]["level"] != "bad"
+    assert "walked:visits" in found.to_dict()["attacks"]
+    assert found.html("public")

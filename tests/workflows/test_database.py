@@ -243,10 +243,11 @@ def test_a_bad_verdict_writes_nothing(
 ) -> None:
     from tulle.database.condenser import DatabaseCondenser
 
-    def copy(self: Any, people: int | None = None) -> dict[str, pl.DataFrame]:
-        return dict(self._copied)
+    fit, sample = DatabaseCondenser.fit, DatabaseCondenser.sample
 
-    fit = DatabaseCondenser.fit
+    def copy(self: Any, people: int | None = None) -> dict[str, pl.DataFrame]:
+        sample(self, people)
+        return dict(self._copied)
 
     def keep(self: Any, database: Any) -> Any:
         self._copied = dict(database.tables)
@@ -340,7 +341,7 @@ def edited(policy: Path, old: str, new: str) -> Path:
         ("[tables.labs", "[tables.labors", r"\[tables.labors\].*'labs'"),
         ('link = "visit_id"', 'link = "visitid"', r"\[tables.labs\].*'visitid'.*'visit_id'"),
         ('key = "visit_id"', 'key = "visitid"', r"\[tables.visits\].*'visitid'.*'visit_id'"),
-        ('order = ["admitted"]', 'order = ["admited"]', r"\[tables.visits\].*'admited'.*'admitted'"),
+        ('order = ["admitted"]', 'order = ["admited"]', r"visits\].*'admited'.*'admitted'"),
         ('key = "patient_id"\n', "", r"\[people\] needs a key"),
         ('key = "code"\n', "", r"\[tables.icd\].*key"),
         ('link = "visits.icd"', 'link = "icd"', r"\[tables.icd\].*patients.icd"),

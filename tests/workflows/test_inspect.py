@@ -175,7 +175,7 @@ def test_groups_of_a_release_count_people(tmp_path: Path, monkeypatch: pytest.Mo
     assert found.columns[0]["role"] == "person"
     assert sum("'patient_id'" in note for note in found.notes) == 1
     made = condense("v.csv", "release.csv", policy="policy.toml", k=7, seed=1)
-    assert read_table("release.csv").columns == ["town", "score"]
+    assert read_table("release.csv").columns == ["patient_id", "town", "score"]  # new keys
     assert any("'patient_id'" in note for note in made.notes)
     manifest = read_manifest("release.csv")
     assert "patient_id" in manifest.parameters["unit"]

@@ -71,7 +71,8 @@ def test_releases_name_the_unit_and_audits_use_it(source: Path, tmp_path: Path) 
     found = audit_files(members, release, control=control, seed=1).to_dict()
     people = pl.read_csv(members)["patient_id"].n_unique()
     assert found["attacks"]["exact_copies"]["attempts"] == people
-    assert f"of {people} people" in found["summary"]
+    assert f"{people} people original" in found["summary"]
+    assert pl.read_csv(release).columns == pl.read_csv(members).columns  # with new keys
 
 
 def test_tuning_counts_people(source: Path) -> None:

@@ -94,8 +94,13 @@ def to_keep(column: Column) -> str:
     return f'kind = "{kind}", role = "{Role.QUASI}"'
 
 
-def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
-    """Return the columns that are not released, why, and what to write to keep each."""
+def left_out_rows(
+    columns: Iterable[Column], released: Collection[str] = ()
+) -> list[dict[str, str]]:
+    """Return the columns that are not released, why, and what to write to keep each.
+
+    ``released`` are those of the release, which has keys of its own for people.
+    """
     return [
         {
             "column": column.name,
@@ -104,6 +109,7 @@ def left_out_rows(columns: Iterable[Column]) -> list[dict[str, str]]:
         }
         for column in columns
         if column.role in (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
+        and column.name not in released
     ]
 
 
@@ -111,7 +117,9 @@ _TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy")  # in a manifes
 _VALUES = ("missing", "codes")  # options that name values of the table
 
 
-def column_entries(columns: Iterable[Column], *, declared: bool) -> dict[str, dict[str, Any]]:
+def column_entries(
+    columns: Iterable[Column], *, declared: bool, released: Collection[str] = ()
+) -> dict[str, dict[str, Any]]:
     """Return what a manifest says of the columns; of those left out also why, and the remedy.
 
     Values are named where a policy declares them. One that was found in the table may be that of
@@ -119,7 +127,7 @@ def column_entries(columns: Iterable[Column], *, declared: bool) -> dict[str, di
     """
     columns = list(columns)
     told = tuple(name for name in _TOLD if declared or name not in _VALUES)
-    left_out = {row["column"]: row for row in left_out_rows(columns)}
+    left_out = {row["column"]: row for row in left_out_rows(columns, released)}
     entries: dict[str, dict[str, Any]] = {}
     for column in columns:
         entry: dict[str, Any] = {"kind": column.kind.value, "role": column.role.value}

@@ -173,6 +173,19 @@ def half_of_memory() -> float:
     return min(sizes) / 2
 
 
+def _refuse_linked(options: Condensing) -> None:
+    """Raise for what is asked of people whose rows stay together: it needs them all in memory."""
+    asked = {
+        f"{options.policy_file}: [people] order": bool(options.policy.people.order),
+        options.word("people"): options.people is not None,
+    }
+    for word in (word for word, given in asked.items() if given):
+        raise ParameterError(
+            f"{word} needs the whole table in memory, and this one is larger than that: drop it, "
+            "or raise --memory"
+        )
+
+
 def condense_large(
     source: FilePath,
     job: Job,
@@ -187,6 +200,7 @@ def condense_large(
     from tulle._threads import cores
     from tulle.io.read import open_table
 
+    _refuse_linked(options)
     opened = open_table(source)
     limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))
@@ -426,7 +440,7 @@ class PartsMade:
         apart = None if self.strangers is None else self._strangers(members)
         tables = memory.compared(members, released, self.source, self.control, apart, table.columns)
         whole = job.report is not None
-        here = memory._Made(made, released, tables, table.options, [])
+        here = memory._Made(made, released, tables, table.options, [], None)
         found = memory._audited(here, None, table.columns, job.command, whole=whole).extended(
             context=dict(table.options.policy.context),
             accepted_risk=job.accepted,

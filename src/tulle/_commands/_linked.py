@@ -54,10 +54,9 @@ class LinkedTables:
 
     def like(self, frames: Mapping[str, Any]) -> Database:
         """Return other tables of the same names, linked as these are."""
-        from tulle.database.database import Database
+        from tulle.auditing._database import linked_like
 
-        there = {name: frame for name, frame in frames.items() if name in self.frames}
-        return Database(there, **self.arguments)
+        return linked_like(self.database, frames)
 
     def divided(self, share: float | str, seed: Any) -> tuple[LinkedTables, LinkedTables]:
         """Return the tables of the members and those of the people kept apart.

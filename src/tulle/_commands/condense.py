@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Promise
     from tulle._types import FilePath
     from tulle.auditing import Audit
+    from tulle.auditing._database import ComparedPeople
     from tulle.auditing._splits import Splits
     from tulle.auditing._tables import Aligned
     from tulle.condense.class_condenser import ClassCondenser
@@ -143,6 +144,7 @@ def condense(
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
     columns = plan_columns(original, options, target=target, levels=levels, strict=options.strict)
+    columns = with_people(original, columns, options, target)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
     there = set(original.columns)
@@ -166,7 +168,8 @@ def condense(
     job.write(made.release, manifest, found, None if options.plain else dialect, chosen)
     notes = [*_notes(made.condenser, columns, made.release), *_why(chosen)]
     levels_table = [dict(row._asdict()) for row in made.condenser.level_summary_]
-    return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
+    left_out = left_out_rows(columns, made.release.columns)
+    return Condensed(summary, levels_table, left_out, notes, found)
 
 
 def refuse_contradictions(
@@ -188,6 +191,24 @@ def refuse_contradictions(
 def divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Return the people who are condensed and those who are kept out."""
     return (table, None) if apart is None else (table[apart.members], table[apart.control])
+
+
+def with_people(
+    table: pl.DataFrame, columns: list[Column], options: Condensing, target: str | None
+) -> list[Column]:
+    """Return the columns of a table in which people have several rows, whose rows stay together.
+
+    Classes would tear people apart: only a target that is asked for condenses class by class.
+    """
+    person = column_of(columns, Role.PERSON)
+    if person is None or table[person.name].n_unique() == table.height or target is not None:
+        if options.people is not None:
+            raise ParameterError(
+                f"{options.word('people')} counts people who have several rows: name them with the "
+                "role 'person' in a policy, and give no --target"
+            )
+        return columns
+    return [replace(c, role=Role.QUASI) if c.role is Role.TARGET else c for c in columns]
 
 
 def refuse_unused(table: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
@@ -222,7 +243,8 @@ def make_release(
     if options.k is None and options.min_group is not None:
         names["k"] = options.word("min_group")
     with options.naming(**names):
-        return template.set_params(k=group_size(options)), template.fit_resample(original)
+        template = template.set_params(k=group_size(options)).fit(original)
+        return template, template.sample(options.people)
 
 
 def condenser_of(
@@ -242,6 +264,7 @@ def condenser_of(
         exact_totals=options.exact_totals,
         on_infeasible=options.on_infeasible,
         columns=[column for column in columns if column is not target],
+        order=options.policy.people.order or None,
         rules=rules,
         accept_broken_rules=options.accept_broken_rules,
         random_state=options.seed,
@@ -295,6 +318,7 @@ class _Made(NamedTuple):
     tables: Aligned
     options: Condensing  # with the k that it has
     warned: list[WarningMessage]
+    people: ComparedPeople | None  # where people have several rows, which stay together
 
     @property
     def k(self) -> int:
@@ -354,6 +378,9 @@ class _Work:
 
     def at(self, k: int | None) -> _Made:
         """Return the release of everybody at a k; None stands for what the options say."""
+        from tulle.auditing._database import compared_rows
+        from tulle.auditing._tables import align_made
+
         if k not in self.made:
             options = self._sized(k)
             with warnings.catch_warnings(record=True) as warned:
@@ -361,10 +388,12 @@ class _Work:
                 condenser, release = make_release(
                     self.original, self.known, options.policy.rules, options
                 )
-            tables = compared(
+            frames = compared_frames(
                 self.original, release, self.source, self.control, self.strangers, self.columns
             )
-            self.made[k] = _Made(condenser, release, tables, options, warned)
+            people = compared_rows(frames, self.columns, options.policy.people.order)
+            tables = align_made(*frames, self.columns)
+            self.made[k] = _Made(condenser, release, tables, options, warned, people)
         return self.made[k]
 
     def _sized(self, k: int | None) -> Condensing:
@@ -423,8 +452,9 @@ class _Work:
         whole = self.report is not None and round == "whole"
         try:
             return attack_splits(
-                self.original, self.known, make, rng, count, most=most, quick=not whole
-            )
+                self.original, self.known, make, rng, count,
+                most=most, quick=not whole, order=options.policy.people.order,
+            )  # fmt: skip
         except (DataError, PrivacyError):
             return None  # too few people for a release of a part of them
 
@@ -545,7 +575,7 @@ def _manifest(
             ],
             **told_counts(condenser.groups_, k),
         },
-        columns=column_entries(columns, declared=options.declared),
+        columns=column_entries(columns, declared=options.declared, released=release.columns),
         source=told_source(source, options),
         output={"records": release.height, "columns": release.columns},
         seed=seed_policy(options.seed),
@@ -571,16 +601,31 @@ def compared(
 ) -> Aligned:
     """Return original, release and, if there is one, control as a summary and an audit see them."""
     from tulle.auditing._tables import align_made
+
+    frames = compared_frames(original, release, source, control, apart, columns)
+    return align_made(*frames, columns)
+
+
+def compared_frames(
+    original: pl.DataFrame,
+    release: pl.DataFrame,
+    source: FilePath,
+    control: FilePath | None,
+    apart: pl.DataFrame | None,
+    columns: list[Column],
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame | None]:
+    """Return the tables, a control that is a file in the types of the others."""
     from tulle.io.read import codes_as_text, read_like
 
     if control is None:
-        return align_made(original, release, apart, columns)
+        return original, release, apart
     person = [column.name for column in columns if column.role is Role.PERSON]
-    strangers = read_like(control, original, source, [*release.columns, *person])
+    wanted = list(dict.fromkeys([*release.columns, *person]))
+    strangers = read_like(control, original, source, wanted)
     original, release, strangers = codes_as_text(
         [original, release, strangers], (source, control), words_of(columns)
     )
-    return align_made(original, release, strangers, columns)
+    return original, release, strangers
 
 
 def _audited(
@@ -595,14 +640,16 @@ def _audited(
         rules_section,
     )
     from tulle.auditing._splits import audit_of_splits
-    from tulle.auditing.audit import audited, unaudited
+    from tulle.auditing.audit import audit_people, audited, unaudited
 
-    condenser, release, tables, options, _ = made
+    condenser, release, tables, options = made[:4]
     asked = column_of(columns, Role.LEVEL) is not None
     k = max(min(condenser.rests_on_.values()), 2)  # not a level, which is one person's own
     told: dict[str, Any] = {"k": k, "title": "Condensed table"}
     if splits is not None:
-        found = audit_of_splits(tables, splits, options.seed, quick=not whole, **told)
+        found = audit_of_splits(tables, splits, options.seed, made.people, quick=not whole, **told)
+    elif options.audit and made.people is not None:
+        found = audit_people(made.people, options.seed, quick=not whole, **told)
     elif options.audit:
         found = audited(tables, options.seed, quick=not whole, **told)
     else:
@@ -619,7 +666,7 @@ def _audited(
             {**group_section(condenser.counts_, condenser.levels_), "owner_only": asked},
             *rules_section(rule_entries(condenser, release)),
             *notes_section(_notes(condenser, columns, release)),
-            *left_out_section(left_out_rows(columns)),
+            *left_out_section(left_out_rows(columns, release.columns)),
         ],
         limits=condenser._weakest.limits(),
         command=command,

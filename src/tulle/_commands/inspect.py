@@ -96,7 +96,7 @@ def inspect(
         summary,
         [_column_row(guess) for guess in guesses],
         [_short_row(guess) for guess in guesses if guess.column.reason],
-        left_out_rows(guess.column for guess in guesses),
+        left_out_rows([guess.column for guess in guesses], person),
         _combination_rows(found),
         [
             {"rule": one.rule.text, "records": one.records, "exceptions": one.exceptions}

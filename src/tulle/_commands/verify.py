@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._sources import sources_read
@@ -38,7 +39,8 @@ def verify(
     owner = None if key is None else PublicKey.load(key)
     if source_key is not None and source is None:
         raise ParameterError("--source-key is the key for --source FILE: name that file as well")
-    origin = None if source is None else existing_file(sources_read(source)[0])
+    place = None if source is None else sources_read(source)[0]
+    origin = place if place is None or os.path.isdir(place) else existing_file(place)
     try:
         rows = verify_release(release, owner, source=origin, source_key=source_key)
         manifest = read_manifest(release)

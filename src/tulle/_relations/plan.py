@@ -189,6 +189,7 @@ class Planner:
     rng: np.random.Generator
     counted: Flags  # False for rows of people who ask for more than k: nothing is learnt of them
     given: frozenset[str] = frozenset()  # columns that are never made of others
+    near: frozenset[str] = frozenset()  # columns from which distances are always modelled
     part: bool = False  # of a larger table, which decides whether enough people break a rule
 
     def plan(self, rules: Sequence[tuple[Rule, bool]]) -> tuple[Plan, list[Column]]:
@@ -399,7 +400,8 @@ class Planner:
                 continue
             name = target.column
             value, formed = self.values.numbers(name), quantity(formula, self.values)
-            if not self._is_telling(value, formed):
+            near = not self.near.isdisjoint(columns_of(formula))
+            if not near and not self._is_telling(value, formed):
                 continue
             unit, rounding = self.units[name], "up" if sign > 0 else "down"
             away = _in_units(sign * (value - snap(formed, unit, rounding)), unit)

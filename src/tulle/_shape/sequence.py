@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from tulle._random import spawn
 from tulle._shape.cells import Cells, NumberCells, fit_cells
 from tulle._shape.columns import (
+    CategoryColumn,
     Column,
     NumberColumn,
     Owners,
@@ -158,8 +159,9 @@ class Target:
     forest: Forest
     line: Line | None = None
     steps: Cells | None = None  # that the line is cut into, as one more feature
-    base: str = ""  # what is drawn is added to it: "before", "line", or nothing
+    base: str = ""  # what is drawn is added to it: "before", "line", or nothing; or "same"
     decimals: int | None = None
+    stays: int = -2  # the code of a category that is the same as before
 
     def draw(self, known: Known, n: int, rng: np.random.Generator) -> Any:
         """Return the column for ``n`` rows of which so much is known."""
@@ -171,6 +173,9 @@ class Target:
         drawn = self.cells.decode(self.forest.draw(features, rng)[0], rng)
         if not self.base:
             return drawn
+        if self.base == "same":
+            before = cells_of(known.columns[f"before {self.name}"])
+            return np.where(drawn == self.stays, before, drawn)
         if self.base == "before":
             drawn = drawn + _numbers(known.columns[f"before {self.name}"])
         elif self.line is not None:
@@ -286,7 +291,7 @@ class _Drawing:
             else:
                 values = target.draw(known, len(who), self.rng)
             drawn[target.name] = values
-            columns[f"now {target.name}"] = _filled(column, values)
+            columns |= just_drawn(_filled(column, values), columns, model.time)
         for dependency in model.dependencies:
             drawn[dependency.target] = dependency.restore(drawn[dependency.source], self.rng)
         return drawn
@@ -326,7 +331,10 @@ def known_before(
     known["to come"] = NumberColumn("to come", (counts - past.place).astype(float), 0)
     if times is not None and time is not None:
         since = np.where(past.place > 0, past.before[time], times.first)
-        known["left"] = NumberColumn("left", np.round(times.last - since, 9))
+        left = np.round(times.last - since, 9)
+        known["left"] = NumberColumn("left", left)
+        pace = np.round(left / np.maximum(counts - past.place, 1), 6)
+        known["pace"] = NumberColumn("pace", pace)  # of the steps that are still to come
     share = np.maximum(past.place - 1, 1)
     for column in columns:
         name = column.name
@@ -340,6 +348,16 @@ def known_before(
                 mean = np.where(past.seen[name] > 0, np.round(mean, 6), np.nan)
                 known[f"mean {name}"] = NumberColumn(name, mean)
     return known
+
+
+def just_drawn(column: Column, known: Mapping[str, Column], time: str | None) -> dict[str, Column]:
+    """Return what a column tells those after it in the same row: of time also its step."""
+    found = {f"now {column.name}": column}
+    before = known.get(f"before {column.name}")
+    if column.name == time and before is not None:
+        steps = np.round(_numbers(column) - _numbers(before), 9)
+        found["now since"] = NumberColumn("since", steps)
+    return found
 
 
 def fit_sequence(
@@ -445,9 +463,9 @@ class _Fitting:
         for column, own in zip(self.columns, spawn(rng, len(self.columns))):
             now = take_rows(column, some)
             targets.append(self._target(now, known, owners, own))
-            name = f"now {column.name}"
-            known.columns[name] = now
-            coders[name] = fit_cells(now, self.k, owners, own, exact=self.exact)[0]
+            for name, more in just_drawn(now, known.columns, self.time).items():
+                known.columns[name] = more
+                coders[name] = fit_cells(more, self.k, owners, own, exact=self.exact)[0]
         return Chain(coders, targets)
 
     def _known(self, some: Ints, *, later: bool) -> dict[str, Column]:
@@ -489,6 +507,8 @@ class _Fitting:
             else:
                 line, steps, drawn = self._line(now, names, known, owners, rng)
                 base = "" if drawn is now else "line"
+        elif now.size > _MOST_ORDERED and f"before {now.name}" in known.columns:
+            base, drawn = "same", _with_same(now, known.columns[f"before {now.name}"])
         cells, codes = fit_cells(drawn, self.k, owners, rng, exact=self.exact)
         n = len(codes)
         features = known.table(names, n)
@@ -505,7 +525,8 @@ class _Fitting:
             view=_view(cells, codes, [known.columns[name] for name in names]),
             trees=_TREES, grown_on=_GROWN_ON,
         )  # fmt: skip
-        return Target(now.name, names, cells, forest, line, steps, base, decimals)
+        stays = drawn.size - 1 if isinstance(drawn, CategoryColumn) and base else -2
+        return Target(now.name, names, cells, forest, line, steps, base, decimals, stays)
 
     def _line(
         self,
@@ -544,6 +565,15 @@ def _features(name: str, known: Known) -> list[str]:
         if own and known.coders[feature].size > 1:
             found.append(feature)
     return found
+
+
+def _with_same(now: CategoryColumn, before: Column) -> CategoryColumn:
+    """Return categories of which many with one more: the same as in the row before.
+
+    A tree would need a leaf for each category to say so.
+    """
+    same = (now.codes == cells_of(before)) & (now.codes >= 0)
+    return replace(now, codes=np.where(same, now.size, now.codes), size=now.size + 1, moved=None)
 
 
 def _rises(now: NumberColumn, before: Column) -> bool:

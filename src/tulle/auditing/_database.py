@@ -150,6 +150,38 @@ class ComparedPeople:
         ]
 
 
+def compared_databases(
+    original: Database, release: Mapping[str, Any], control: Any = None
+) -> ComparedPeople:
+    """Compare a database with a release of it, and with people who were kept out of it."""
+    others = [
+        None if one is None else one if isinstance(one, Database) else linked_like(original, one)
+        for one in (release, control)
+    ]
+    assert others[0] is not None
+    columns = {
+        name: list(Schema.of(original.columns.get(name), table))
+        for name, table in original.tables.items()
+    }
+    return ComparedPeople(original, others[0], others[1], columns)
+
+
+def linked_like(database: Database, tables: Mapping[str, Any]) -> Database:
+    """Return other tables of the same names, linked as those of a database are."""
+    links = {child: [(link, database.parents[child])] for child, link in database.links.items()}
+    for look_up, references in database.references.items():
+        for child, column in references:
+            links.setdefault(child, []).append(((column,), look_up))
+    return Database(
+        {name: table for name, table in tables.items() if name in database.tables},
+        people=database.people,
+        links=links,
+        keys=database.keys,
+        order=database.order,
+        look_ups=database.look_ups,
+    )
+
+
 def compared_rows(
     tables: Sequence[pl.DataFrame | None], columns: Sequence[Column], order: Sequence[str] = ()
 ) -> ComparedPeople | None:

@@ -27,8 +27,16 @@ from tulle._progress import bar
 from tulle._random import RandomState, spawn
 from tulle._report.verdict import grade
 from tulle._types import Ints
+from tulle.auditing._database import ComparedPeople, compared_rows
 from tulle.auditing._tables import Aligned, align_made
-from tulle.auditing.audit import Audit, attacks_on, audited, seeded
+from tulle.auditing.audit import (
+    Audit,
+    attacks_on,
+    attacks_on_people,
+    audit_people,
+    audited,
+    seeded,
+)
 from tulle.errors import PrivacyWarning
 from tulle.table._series import free_name
 from tulle.table.schema import Column, Kind, Role
@@ -70,8 +78,12 @@ def attack_splits(
     *,
     most: int,
     quick: bool = True,
+    order: Sequence[str] = (),
 ) -> Splits:
-    """Make ``count`` releases, each of another two thirds of the people, and attack them all."""
+    """Make ``count`` releases, each of another two thirds of the people, and attack them all.
+
+    Where people have several rows, which stay together in ``order``, whole people are attacked.
+    """
     names = table.columns
     table, columns, person = _numbered(table, columns, most, rng)
     target = next((c.name for c in columns if c.role is Role.TARGET), None)
@@ -84,9 +96,14 @@ def attack_splits(
         for rows, own in zip(parts[:count], spawn(rng, count)):
             members = table[rows.members]
             release = _quietly(make, members.select(names), int(own.integers(2**31)))
-            tables = align_made(members, release, table[rows.control], columns)
+            compared = members, release, table[rows.control]
+            people = compared_rows(compared, columns, order)
             released += release.height
-            for result in attacks_on(tables, own, quick=quick):
+            if people is None:
+                results = attacks_on(align_made(*compared, columns), own, quick=quick)
+            else:
+                results = attacks_on_people(people, own, quick=quick)
+            for result in results:
                 found.setdefault(result.name, []).append(result)
             advance(1)
     return Splits([pooled(results) for results in found.values()], count, released // count)
@@ -147,12 +164,21 @@ def _beside(result: AttackResult, expected: int, tried: int) -> AttackResult:
 
 
 def audit_of_splits(
-    tables: Aligned, splits: Splits, random_state: RandomState, *, quick: bool, **told: Any
+    tables: Aligned,
+    splits: Splits,
+    random_state: RandomState,
+    people: ComparedPeople | None = None,
+    *,
+    quick: bool,
+    **told: Any,
 ) -> Audit:
     """Audit a release of everybody whose way of making was attacked on splits."""
     seed, rng = seeded(random_state)
     attacks = [*splits.attacks, *attack_file(tables, splits, spawn(rng, 1)[0])]
-    found = audited(tables, seed, attacks=attacks, quick=quick, **told)
+    if people is None:
+        found = audited(tables, seed, attacks=attacks, quick=quick, **told)
+    else:
+        found = audit_people(people, seed, attacks=attacks, quick=quick, **told)
     parts = f"{counted(splits.releases, 'release')} of two thirds of the people, next to the rest"
     looked = "looked through for people's own records and numbers"
     return found.extended(

@@ -269,9 +269,8 @@ def _shared_columns(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role
             raise PolicyError(
                 f"The policy names column '{name}', which is not in the tables: {hint}"
             )
-    naming = (Role.IDENTIFIER, Role.PERSON)
     released = [name for which in tables if "release" in which for name in tables[which].columns]
-    named = [name for name in dict.fromkeys(released) if roles.get(name) in naming]
+    named = [name for name in dict.fromkeys(released) if roles.get(name) is Role.IDENTIFIER]
     if named:
         raise PrivacyError(
             f"the release holds {_listed(named)}, which the policy calls identifiers. Drop them "

@@ -10,7 +10,7 @@ import copy
 import math
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -37,6 +37,8 @@ from tulle.auditing._attackers import (
 from tulle.auditing._database import (
     OF_HISTORIES,
     ComparedPeople,
+    compared_databases,
+    compared_rows,
     nearer_members,
     planned_on_rows,
 )
@@ -52,10 +54,11 @@ from tulle.auditing._people import (
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._refits import FITS, worst_cases
 from tulle.auditing._rules import rules_section, stated
-from tulle.auditing._tables import Aligned, align
+from tulle.auditing._tables import Aligned, align, entries_of, opened
+from tulle.database.database import Database
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
-from tulle.table.schema import Role
+from tulle.table.schema import Role, Schema
 
 # The result of an audit: figures that can be read, shown, written and gated.
 
@@ -244,12 +247,14 @@ def audit(
     original, release, control
         Tables of any kind with the same columns, in any order. The control are records like the
         original's that were kept out of the release: without it attacks are compared with
-        guessing only, and membership is not tried.
+        guessing only, and membership is not tried. Of a :class:`Database`, the release is a
+        mapping of tables, and so is the control (or a Database).
     policy
         Roles of the columns. Identifiers, levels and ignored columns are left out; intruders know
         the quasi-identifiers; sensitive columns and the target are inferred. Without roles,
         intruders know everything and each column is inferred in turn. With a column of the role
-        person, attacks count people: each is tried once, and nobody's own records hide them.
+        person, attacks count people: each is tried once, and nobody's own records hide them. If
+        the release has that column, too, people are compared, by their rows together.
     random_state
         Draws the attempts; the same seed gives the same figures.
     target
@@ -294,22 +299,21 @@ def audit(
     _check_parameters(k, attempts, estimator)
     if isinstance(policy, str | os.PathLike):
         policy = load_policy(policy)
-    tables = align(original, release, control, policy, earlier)
     seed, generator = seeded(random_state)
-    found = audited(
-        tables,
-        generator,
-        target=target,
-        sensitive=sensitive,
-        known=known,
-        estimator=estimator,
-        k=k,
-        attempts=attempts,
-        title=title,
-    ).extended(provenance={"audit seed": seed})
+    of_rows = (sensitive, known, estimator, earlier)
+    people = _people(original, release, control, policy) if of_rows == (None,) * 4 else None
+    common: dict[str, Any] = {"target": target, "k": k, "attempts": attempts, "title": title}
+    if people is not None:
+        found = audit_people(people, generator, **common)
+    else:
+        tables = align(original, release, control, policy, earlier)
+        of_table = {"sensitive": sensitive, "known": known, "estimator": estimator}
+        found = audited(tables, generator, **of_table, **common)
+    found = found.extended(provenance={"audit seed": seed})
     if isinstance(policy, Policy):
         found = found.extended(context=dict(policy.context))
-        found = with_rules(found, policy.rules or (), original, release)
+        if not isinstance(original, Database):
+            found = with_rules(found, policy.rules or (), original, release)
     if worst_case is None:
         return found
     fits = FITS if attempts is None else min(FITS, attempts)
@@ -317,6 +321,19 @@ def audit(
     # about one person each: for nobody but the owner
     told: dict[str, AttackFigures] = {r.name: {**r.to_dict(), "owner_only": True} for r in results}
     return found.extended(attacks=told)
+
+
+def _people(original: Any, release: Any, control: Any, policy: Any) -> ComparedPeople | None:
+    """Return the people of the tables, if a column names them and the release has people, too."""
+    if isinstance(original, Database):
+        return compared_databases(original, release, control)
+    entries = entries_of(policy)
+    if not any(getattr(entry, "role", entry) is Role.PERSON for entry in entries.values()):
+        return None
+    given = zip(("original", "release", "control"), (original, release, control))
+    tables = [None if table is None else opened(which, table) for which, table in given]
+    order = policy.people.order if isinstance(policy, Policy) else ()
+    return compared_rows(tables, list(Schema.of(entries, tables[0])), order)  # type: ignore[arg-type]
 
 
 def with_rules(found: Audit, rules: Sequence[str], original: Any, release: Any) -> Audit:
@@ -413,19 +430,23 @@ def audit_people(
     target: str | None = None,
     title: str = "Audit of a release",
     quick: bool = False,
+    attacks: Sequence[AttackResult] | None = None,
 ) -> Audit:
-    """Audit a release of people by their traits, and by their rows."""
+    """Audit a release of people by their traits, and by their rows.
+
+    ``attacks`` are those that were tried already, on releases made in the same way.
+    """
     seed, generator = seeded(random_state)
     first, second, third = spawn(generator, 3)
     tables, traits = people.aligned(quick)
-    found = audited(tables, first, target=target, k=k, attempts=attempts, title=title, quick=quick)
-    work = list(planned_on_rows(people, tables, traits, attempts))
+    target = next((trait.name for trait in traits if target == trait.column), target)
+    found = audited(
+        tables, first, target=target, k=k, attempts=attempts, title=title, quick=quick,
+        attacks=attacks,
+    )  # fmt: skip
     results: list[AttackResult] = []
-    with bar("histories", len(work)) as advance:
-        for attack, rng in zip(work, spawn(second, len(work) + 1)):
-            result = attack(rng)
-            results += [] if result is None else [result]
-            advance(1)
+    if attacks is None:
+        results = _attacks_on_rows(planned_on_rows(people, tables, traits, attempts), second)
     return found.extended(
         summary=people.summary(),
         metrics=nearer_members(tables, third),
@@ -433,6 +454,29 @@ def audit_people(
         limits=[OF_HISTORIES],
         provenance={"audit seed": seed, "compared": f"people, by {len(traits)} traits of each"},
     )
+
+
+def _attacks_on_rows(
+    work: Iterable[Callable[[np.random.Generator], AttackResult | None]], rng: np.random.Generator
+) -> list[AttackResult]:
+    """Try attacks on histories."""
+    work, found = list(work), []
+    with bar("histories", len(work)) as advance:
+        for attack, own in zip(work, spawn(rng, len(work) + 1)):
+            result = attack(own)
+            found += [] if result is None else [result]
+            advance(1)
+    return found
+
+
+def attacks_on_people(
+    people: ComparedPeople, generator: np.random.Generator, *, quick: bool
+) -> list[AttackResult]:
+    """Try every attack on people's traits and on their rows."""
+    tables, traits = people.aligned(quick)
+    first, second = spawn(generator, 2)
+    on_rows = planned_on_rows(people, tables, traits, None)
+    return [*attacks_on(tables, first, quick=quick), *_attacks_on_rows(on_rows, second)]
 
 
 def unaudited_people(people: ComparedPeople, *, k: int, title: str) -> Audit:

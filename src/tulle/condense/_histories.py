@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from tulle._people import people_among
-from tulle._relations.language import Call, Name, Node, Rule, quote
+from tulle._relations.language import Call, Name, Node, Rule, parse_rule, quote
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, numbers_of, writings_of
@@ -28,6 +28,7 @@ from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import common_level
+from tulle.condense._people import check_people
 from tulle.condense._row_rules import BEFORE, PlacedRule, Placing, Sum, TableNames
 from tulle.condense._shaped import (
     Block,
@@ -44,6 +45,8 @@ from tulle.table.schema import Column, Kind, Schema
 
 _CONSTANT = 0.995  # of the parents with several rows: a column that changes in fewer is constant
 _RISES = 0.995  # of the people: a time that rises in so many gives the order
+# what a table hands up to its parent, in the order in which it is drawn
+_COUNT, _TIME, _MOVED, _MEAN = range(4)
 _SPARSE = 0.05  # of the rows: where time is missing in more, it is a column like others
 
 
@@ -88,6 +91,7 @@ class FittedRows:
     encoder: TableEncoder | None  # None if nothing but the number of rows differs
     plan: Plan
     model: SequenceModel | None
+    least: int  # rows of a parent, at least
     count: str  # the columns of the parent that hold the number of rows,
     first: str | None  # the first time,
     last: str | None  # and the last
@@ -102,7 +106,7 @@ class FittedRows:
     ) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
         """Draw the rows of drawn parents; return them, as rules see them too, and whose they are."""
         counts = above[self.count].fill_null(0).to_numpy().astype(np.int64)
-        counts = np.maximum(counts, 0)
+        counts = np.maximum(counts, self.least)
         times = None
         if self.first is not None and self.last is not None and self.model is not None:
             counts = np.where(above[self.first].is_null().to_numpy(), 0, counts)
@@ -216,15 +220,18 @@ class Histories:
         for table in reversed(tables):
             sheets[table.name].lift(sheets[table.parent], settings, middle=table.parent != name)
         self.notes = [note for sheet in sheets.values() for note in sheet.notes]
+        lifted = [one for sheet in sheets.values() for one in sheet.lifted]
+        self.summaries = {column.name for rank, column, _ in lifted if rank != _MOVED}
+        self.structural = {text for sheet in sheets.values() for text in sheet.rules}
         root = sheets[name]
         people = root.summarised()
-        encoder = TableEncoder(root.schema).fit(
-            people, (), Crowd.of_kept(k, levels <= k, None, grouper.rng)
-        )
+        schema = Schema(root.schema[column] for column in people.columns)
+        crowd = Crowd.of_kept(k, levels <= k, None, grouper.rng)
+        encoder = TableEncoder(schema).fit(people, (), crowd)
         rules = None if self.rules is None else self._of(sheets, placed, name)
         own_rules = None if rules is None else [one.rule for one in rules]
         self.people = Shape(own_rules, exact=self.exact, also=root.rules)
-        secret = locate_sensitive(people, root.schema)
+        secret = locate_sensitive(people, schema)
         block = Block(people, levels, None, secret)
         facts = self.people.fit(block, encoder, grouper)
         self.encoder = encoder
@@ -330,10 +337,14 @@ class Histories:
 
     def rules_kept(self) -> list[RuleSummary]:
         """Return the rules that are kept, those that were found in the tables among them."""
-        kept = [one for plan in self.plans.values() for one in summarise_rules(plan)]
-        own = {*self.people.also}
         sums = [RuleSummary(one.text, False, 0.0) for one in self.sums]
-        return sums + [one for one in kept if one.rule not in own]
+        kept = []
+        for plan in self.plans.values():
+            for one, summary in zip(plan.rules, summarise_rules(plan)):
+                plain = {*one.rule.columns} - self.summaries
+                if not one.found or (plain and one.rule.text not in self.structural):
+                    kept.append(summary)
+        return sums + kept
 
     def verify(self) -> None:
         """Raise unless every leaf of every table holds as many people as it must."""
@@ -396,6 +407,7 @@ class LinkedRows:
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
         """Learn from the rows of people, and return what is known of the groups of people."""
         assert block.people is not None
+        check_people(np.zeros(len(block.people), np.int64), block.levels, block.people)
         schema = Schema(encoder.columns_)
         who = np.unique(block.people, return_inverse=True)[1]
         levels = np.zeros(int(who.max()) + 1, dtype=np.int64)
@@ -407,7 +419,8 @@ class LinkedRows:
         people = replace(grouper, levels=levels, people=None, sensitive=())
         facts = model.fit(_EVERYBODY, pl.DataFrame(), Schema(), [rows], levels, people)
         self.parts, self.notes = [model], model.notes
-        return facts
+        # that people of a group are alike says nothing of rows which differ
+        return facts if model.tables[0].model is None else replace(facts, degenerate=0)
 
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw so many people: their rows stand together, in order, under new keys."""
@@ -473,7 +486,7 @@ class _Sheet:
     table: RowTable | None = None
     names: list[str] = field(default_factory=list)
     time: str | None = None
-    gap: float = 0.0
+    least: int = 0  # rows of a parent
     lifted: list[tuple[int, Column, pl.Series]] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     constant: dict[str, str] = field(default_factory=dict)
@@ -545,8 +558,9 @@ class _Sheet:
         whole = self.summarised()
         changes = {c: _changes(whole[c], rows) for c in whole.columns}
         several = max(int((counts > 1).sum()), 1)
+        self.least = int(none.sum() < draw_threshold(settings.k, settings.rng))
         count = table.summary("count")
-        parent._add(0, Column(count, Kind.INTEGER), pl.Series(counts))
+        parent._add(_COUNT, Column(count, Kind.INTEGER), pl.Series(counts))
         for name in whole.columns:
             changing = len(np.unique(table.owner[changes[name]]))
             inner = name in self.frame.columns and self.frame.height
@@ -572,7 +586,7 @@ class _Sheet:
         assert self.table is not None
         there = self.table.label(name)
         self.constant[name] = there
-        parent._add(2, replace(self.schema[name], name=there), _at(series, begin, none))
+        parent._add(_MOVED, replace(self.schema[name], name=there), _at(series, begin, none))
         if none.any():
             parent.rules.append(f"{quote(there)} is missing if {quote(count)} < 1")
         if exceptions:
@@ -595,7 +609,7 @@ class _Sheet:
         series, column = self.frame[self.time], self.schema[self.time]
         first, last = (self.table.summary(f, self.time) for f in ("min", "max"))
         for name, at in ((first, begin), (last, end)):
-            parent._add(1, replace(column, name=name), _at(series, at, none))
+            parent._add(_TIME, replace(column, name=name), _at(series, at, none))
             if none.any():
                 parent.rules.append(f"{quote(name)} is missing if {quote(count)} < 1")
         parent.rules.append(f"{quote(first)} is not missing if {quote(count)} > 0")
@@ -617,25 +631,19 @@ class _Sheet:
             means = series.cast(pl.Float64).to_frame().with_columns(owner).group_by(_WHO).mean()
             every = pl.DataFrame({_WHO: np.arange(len(none))}, schema={_WHO: owner.dtype})
             found = every.join(means, on=_WHO, how="left", maintain_order="left")[name].round(6)
-            parent._add(3, Column(there, Kind.DECIMAL), found)
+            parent._add(_MEAN, Column(there, Kind.DECIMAL), found)
             parent.made.append(there)
 
     def _add(self, rank: int, column: Column, series: pl.Series) -> None:
         self.lifted.append((rank, column, series.alias(column.name)))
+        self.schema = self.schema.with_column(column)
 
     def summarised(self) -> pl.DataFrame:
         """Return the table with what its children handed up: numbers of rows and times first."""
         ranked = sorted(self.lifted, key=lambda one: one[0])
-        early = [one for one in ranked if one[0] < 2]
-        late = [one for one in ranked if one[0] >= 2]
-        own = [self.frame[name] for name in self.frame.columns]
-        columns = [one[1] for one in early]
-        columns += [self.schema[name] for name in self.frame.columns]
-        columns += [one[1] for one in late]
-        self.schema = Schema(
-            [*columns, *(c for c in self.schema if c.name not in {d.name for d in columns})]
-        )
-        return pl.DataFrame([one[2] for one in early] + own + [one[2] for one in late])
+        early = [series for rank, _, series in ranked if rank < _MOVED]
+        late = [series for rank, _, series in ranked if rank >= _MOVED]
+        return pl.DataFrame([*early, *self.frame, *late])
 
     def fit(
         self,
@@ -652,8 +660,8 @@ class _Sheet:
             None if self.time is None else table.summary(f, self.time) for f in ("min", "max")
         )
         fitted = FittedRows(
-            table.name, table.parent, names, None, Plan(), None, table.summary("count"), first,
-            last, dict(self.constant), list(self.made), list(above[1]), {}, {},
+            table.name, table.parent, names, None, Plan(), None, self.least,
+            table.summary("count"), first, last, dict(self.constant), list(self.made), list(above[1]), {}, {},
         )  # fmt: skip
         if not whole.width or not whole.height:
             return fitted, self._complete(whole, above[0])
@@ -688,12 +696,15 @@ class _Sheet:
             asked = [(rule, True) for rule in found if not {*rule.columns} <= {*fixed}]
         else:
             asked = [(one.rule, False) for one in rules if {*one.rule.columns} <= {*shown.columns}]
+        also = [(parse_rule(text, shown.columns), True) for text in self.rules]
+        asked = [*also, *asked]
         used = {name for rule, _ in asked for name in rule.columns}
         fixed = {name: there for name, there in fixed.items() if name in used}
         shown = shown.select(*columns, *fixed)
         every = np.ones(len(people), dtype=bool)
         given = frozenset([self.time] if self.time is not None else [])
-        planner = Planner(shown, encoder.codecs, columns, k, people, rng, every, given)
+        near = frozenset(name for name in fixed if name.startswith(BEFORE))
+        planner = Planner(shown, encoder.codecs, columns, k, people, rng, every, given, near)
         plan, modelled = planner.plan(asked)
         parents = _as_known(above[0], above[1], fitted.parents)
         demands = [one.demand for one in locate_sensitive(whole, schema)]
@@ -783,12 +794,12 @@ def least_gap(values: Floats, rows: Rows, table: RowTable, settings: Settings) -
     people = table.people[1:][rows.place[1:] > 0]
     steps, known = np.round(steps, 9), np.isfinite(steps)
     enough = draw_threshold(settings.k, None if settings.exact else settings.rng)
+    least = 0.0
     for step in np.unique(steps[known & (steps >= 0)])[:64].tolist():
         if people_among(known & (steps <= step), people) >= enough:
-            least = step
+            # the step of a clock, which many share, or just the shortest of many steps
+            least = step if people_among(known & (steps == step), people) >= enough else 0.0
             break
-    else:
-        least = 0.0
     if table.unique and not least:
         least = float(np.min(steps[known & (steps > 0)], initial=1.0))
     return float(least)

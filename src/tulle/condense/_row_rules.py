@@ -66,8 +66,8 @@ class Placing:
     rules: list[PlacedRule] = field(default_factory=list)
     sums: list[Sum] = field(default_factory=list)
 
-    def place(self, text: str) -> None:
-        """Take one rule."""
+    def place(self, text: str, original: str | None = None) -> None:
+        """Take one rule; errors and summaries have its ``original`` words."""
         if not isinstance(text, str):
             parse_rule(text, [])  # which says what is wrong
         tables = sorted((name for name in self.tables if name), key=len, reverse=True)
@@ -75,13 +75,15 @@ class Placing:
         summaries = re.compile(rf"\b({_SUMMARIES})\(\s*({named})(?:\.([^()]+?))?\s*\)")
         found = list(summaries.finditer(text))
         if found:
-            self._across(text, summaries, found)
+            self._across(text, summaries, found, original or text)
         else:
             self._within(text, named)
 
     # -- rules about the rows of a parent ---------------------------------------------------------
 
-    def _across(self, text: str, summaries: re.Pattern[str], found: list[re.Match[str]]) -> None:
+    def _across(
+        self, text: str, summaries: re.Pattern[str], found: list[re.Match[str]], original: str
+    ) -> None:
         parents = {self.tables[match.group(2)].parent for match in found}
         if len(parents) > 1 or None in parents:
             raise self._error(text, "it is about the rows of tables that have no common parent")
@@ -94,7 +96,7 @@ class Placing:
         elif all(self._is_kept(match) for match in found):
             said = summaries.sub(lambda m: f"`{self._summary(m)}`", text)
             columns = [*self.tables[parent].columns, *map(self._summary, found)]
-            self._add(parent, text, self._own(said, parent), columns, {})
+            self._add(parent, original, self._own(said, parent), columns, {})
         else:
             self._each(text, summaries, found, parent)
 
@@ -150,6 +152,10 @@ class Placing:
         used = {m.group(1) for m in re.finditer(rf"`?\b({named})\.", text)}
         used = {table for table in used if self._names_column(text, table)}
         table = self._deepest(text, used)
+        turned = self._at_the_end(text, table) if len(used) > 1 else None
+        if turned is not None:
+            self.place(turned, original or text)
+            return
         fixed: dict[str, str] = {}
         said = text
         if "next(" in re.sub(r"\s", "", text):
@@ -162,6 +168,18 @@ class Placing:
                     fixed[name] = column
         columns = [*self.tables[table].columns, *fixed]
         self._add(table, original or text, self._own(said, table), columns, fixed)
+
+    def _at_the_end(self, text: str, table: str) -> str | None:
+        """Read ``parent.a <= time``: true of all rows if it is of the first (or of the last)."""
+        parts, time = re.split(r"(<=|>=|<|>)", text), self.tables[table].time
+        if len(parts) != 3 or time is None:
+            return None
+        left, sign, right = (part.strip() for part in parts)
+        if left in (time, f"{table}.{time}"):
+            left, sign, right = right, _TURNED[sign], left
+        if right not in (time, f"{table}.{time}") or f"{table}." in left:
+            return None
+        return f"{left} {sign} {'min' if '<' in sign else 'max'}({table}.{time})"
 
     def _follows(self, text: str, table: str) -> tuple[str, dict[str, str]]:
         """Rewrite a rule about the next row into one about the row before."""

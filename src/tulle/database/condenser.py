@@ -20,9 +20,10 @@ from tulle.condense._grouping import Grouper, check_facts
 from tulle.condense._histories import Histories, RowTable, new_keys
 from tulle.condense._levels import check_levels, level_column
 from tulle.condense._notes import warn_weaker
+from tulle.condense._people import check_people
 from tulle.condense._shaped import rule_notes
 from tulle.database.database import Database
-from tulle.errors import ParameterError, PrivacyError
+from tulle.errors import ParameterError
 from tulle.table.schema import Kind, Role, Schema
 
 _PEOPLE = "\0people"
@@ -128,6 +129,7 @@ class DatabaseCondenser(BaseEstimator):
         frame = pl.DataFrame() if made else database.tables[name]
         schema = Schema() if made else _schema(database, name)
         levels = self._levels(database, schema)
+        check_people(np.zeros(len(levels), np.int64), levels, np.arange(len(levels)))
         self._histories = Histories(self.rules, exact=self.exact_totals)
         self.groups_ = self._histories.fit(
             name, frame, schema, _row_tables(database, name), levels, Grouper(rng, levels)
@@ -135,8 +137,11 @@ class DatabaseCondenser(BaseEstimator):
         self._rng, self._database = rng, _Layout(database)
         self._look_ups = _look_ups(database, int(levels.max()))
         self.rules_ = self._histories.rules_kept()
-        notes = [f"table '{table}': {counted(count, 'row', 'lead')} to nobody: left out"
-                 for table, count in database.orphans.items() if count]  # fmt: skip
+        notes = [
+            f"table '{table}': {counted(count, 'row', 'lead')} to nobody: left out"
+            for table, count in database.orphans.items()
+            if count
+        ]
         weaker = [_EXACT] if self.exact_totals else []
         self.notes_ = weaker + notes + self._histories.notes + rule_notes(self.rules, self.rules_)
         warn_weaker(weaker)
@@ -211,12 +216,6 @@ class DatabaseCondenser(BaseEstimator):
         check_int("DatabaseCondenser", "k", self.k, 2)
         check_flag("DatabaseCondenser", "exact_totals", self.exact_totals)
         check_flag("DatabaseCondenser", "accept_broken_rules", self.accept_broken_rules)
-        if database.n_people < self.k:
-            raise PrivacyError(
-                f"there are only {database.n_people} different people, but k is {self.k}: lower "
-                "it, or add people",
-                parameter="k",
-            )
 
 
 class _Layout:

@@ -14,10 +14,11 @@ import polars as pl
 from tulle._attacks.result import AttackFigures
 from tulle._report.model import Changes, Gate, Verdict
 from tulle._types import Ints
+from tulle.auditing._database import compared_rows
 from tulle.auditing._gates import gate_rows
 from tulle.auditing._pictures import group_section
 from tulle.auditing._tables import align_made
-from tulle.auditing.audit import Audit, audited
+from tulle.auditing.audit import Audit, audit_people, audited
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
 from tulle.exploring._utility import utility, utility_of_clusters
 from tulle.table._series import is_class
@@ -200,14 +201,13 @@ def measured(name: str, spec: Spec, people: People, settings: PointSettings) -> 
         use = utility_of_clusters(tables, rng)
     else:
         use = utility(tables, people.target, settings.scoring, rng)
-    found = audited(
-        tables,
-        settings.seed,
-        k=settings.k,
-        attempts=settings.attempts,
-        quick=quick,
-        title=f"Release with {spec.label}",
-    )
+    common: dict[str, Any] = {"k": settings.k, "attempts": settings.attempts, "quick": quick}
+    common["title"] = f"Release with {spec.label}"
+    whole = compared_rows((people.members, release, people.control), columns)
+    if whole is None:
+        found = audited(tables, settings.seed, **common)
+    else:
+        found = audit_people(whole, settings.seed, **common)
     known["gates"] = gate_rows(found.result, _limits(spec, settings))
     found = found.extended(**known)
     return replace(
@@ -252,7 +252,9 @@ def audit_of(point: Point) -> Audit:
 def _released(spec: Spec, people: People, seed: int) -> tuple[pl.DataFrame, Changes]:
     """Make the release, or the reference in its place, with what only its maker knows."""
     members = people.members.select(
-        column.name for column in people.columns if column.role.released
+        column.name
+        for column in people.columns
+        if column.role.released or column.role is Role.PERSON
     )
     rng = np.random.default_rng(seed)
     if spec.method == "copy":

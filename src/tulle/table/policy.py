@@ -465,7 +465,7 @@ _HEAD = """\
 #
 # role   identifier         names a person; never released
 #        person             names the person of each row, who may have several: groups count
-#                           people, not rows; never released (at most one)
+#                           people, not rows; released as new keys, or not at all (at most one)
 #        quasi-identifier   others may know it; together such columns single people out
 #        sensitive          what others may want to learn
 #        target             what a miner wants to predict (at most one)

@@ -43,7 +43,7 @@ class Role(StrEnum):
 
     ========================  ===============================================================
     ``"identifier"``          names a person; never released
-    ``"person"``              names the person whose row it is: groups count people; not released
+    ``"person"``              names the person whose row it is: groups count people; new keys
     ``"quasi-identifier"``    others may know it; together such columns single people out
     ``"sensitive"``           what an attacker wants to learn
     ``"target"``              what a miner wants to predict

@@ -134,10 +134,13 @@ def test_people_with_several_rows_are_not_taken_for_rows(source: Path, tmp_path:
     rng.shuffle(numbers)
     table = visits(30_000).with_columns(account=numbers)
     table.write_csv(source)
-    refused = run(source, "-o", tmp_path / "r.parquet")
+    refused = run(source, "-o", tmp_path / "r.parquet", "--strict")
     assert isinstance(refused.exception, DataError)
     assert "'account'" in str(refused.exception)
     assert not (tmp_path / "r.parquet").exists()
+    shown = run(source, "-o", tmp_path / "r.parquet").output
+    assert "count the distinct people in column 'account', not rows" in shown
+    assert "account" not in pl.read_parquet(tmp_path / "r.parquet").columns
 
 
 def test_what_cannot_be_is_refused_at_once(source: Path, tmp_path: Path) -> None:

@@ -594,6 +594,8 @@ def _regress(
     bounds: tuple[float, float],
 ) -> tuple[Line | None, float]:
     """Fit a ridge regression; return it with the part of the variance that it explains."""
+    if not names:
+        return None, 0.0
     wanted = _numbers(now)
     there = np.isfinite(wanted)
     indicators = [_indicators(known.columns[name]) for name in names]

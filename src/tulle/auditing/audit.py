@@ -301,7 +301,9 @@ def audit(
         policy = load_policy(policy)
     seed, generator = seeded(random_state)
     of_rows = (sensitive, known, estimator, earlier)
-    people = _people(original, release, control, policy) if of_rows == (None,) * 4 else None
+    people = None
+    if all(one is None for one in of_rows):
+        people = _people(original, release, control, policy)
     common: dict[str, Any] = {"target": target, "k": k, "attempts": attempts, "title": title}
     if people is not None:
         found = audit_people(people, generator, **common)

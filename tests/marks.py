@@ -40,9 +40,14 @@ SLOW = [
     "auditing/test_people_of_databases.py",
     "workflows/test_leaks.py",
     "workflows/test_challenge.py",
+    # releases written as their sources are, their clocks and regressions
+    "workflows/test_written.py",
+    "tables/test_clock.py",
+    "condense/test_regression.py",
     "app/test_server.py",
     # single tests
     "test_a_class_name_means_one_thing",
+    "test_an_unchanged_table_is_written_back_byte_by_byte",
     "test_a_class_that_is_new_gets_the_index_within_its_first_batch",
     "test_a_control_has_the_codes_of_the_source",
     "test_a_copy_fails_the_gate_and_the_report_is_there_all_the_same",

@@ -185,10 +185,10 @@ class ColumnEvidence:
     @property
     def mostly_rare(self) -> bool:
         """Return whether merging would put most rows of a category into the rest."""
-        rare = self.look.rare_rows
+        rare: float = self.look.rare_rows
         if self.hierarchy and self._sample is not None and not self.few:
             common = self._sample.str.head(self.hierarchy[-1]).alias("v").value_counts(name="n")
-            shown = common.filter(pl.col("n") >= self.look.k)["n"].sum()
+            shown = int(common.filter(pl.col("n") >= self.look.k)["n"].sum())
             rare = self.look.present * (1 - shown / len(self._sample))
         return not self.few and rare >= _RARE * self.look.present
 

@@ -145,11 +145,12 @@ def _alike(judged: list[ColumnEvidence]) -> list[ColumnEvidence]:
     """
     stems = Counter(evidence.stem for evidence in judged)
     batteries = Counter(evidence.battery for evidence in judged)
-    ordered = {evidence.battery for evidence in judged if evidence.kind is Kind.ORDERED}
+    found = {evidence.battery for evidence in judged if evidence.kind is Kind.ORDERED}
     ordered = {
         battery
-        for battery in ordered - {None}
-        if battery[0] == "0-10" or 3 * batteries[battery] >= 2 * stems[battery[0]]
+        for battery in found
+        if battery is not None
+        and (battery[0] == "0-10" or 3 * batteries[battery] >= 2 * stems[battery[0]])
     }
     why = "a question like others with the same answers"
     return [

@@ -31,7 +31,7 @@ from tulle._commands._large import RESTS_ON, condense_large, is_large, refuse_in
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
 from tulle._commands.split import drawn_apart
-from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
+from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning, TulleError
 from tulle.io._formats import display_name, format_of
 from tulle.releases import refuse_folder
 from tulle.table.schema import Column, Role
@@ -393,8 +393,9 @@ class _Work:
         from tulle.auditing._splits import attack_splits, bounds
 
         count, most = bounds(self.people, choosing=round == "quick", quick=self.options.quick)
-        options, seed = self._sized(k), self.options.seed
-        if options.small_classes == "error":  # a part may have too few of a class
+        # a part is tried, and never released: it may break rules
+        options, seed = replace(self._sized(k), accept_broken_rules=True), self.options.seed
+        if options.small_classes == "error":  # nor need it have enough of every class
             options = replace(options, small_classes="pool")
         if options.time is not None:
             options = replace(options, time=options.time / count)
@@ -410,7 +411,7 @@ class _Work:
             return attack_splits(
                 self.original, self.known, make, rng, count, most=most, quick=not whole
             )
-        except (DataError, PrivacyError):
+        except TulleError:
             return None  # too few people for a release of a part of them
 
     def remedy(self, climbed: Climbed) -> str:

@@ -155,6 +155,9 @@ def audit_of_splits(
     found = audited(tables, seed, attacks=attacks, quick=quick, **told)
     parts = f"{counted(splits.releases, 'release')} of two thirds of the people, next to the rest"
     looked = "looked through for people's own records and numbers"
+    summary = found.result.get("summary", "").replace("no control", f"attacked in {parts}")
     return found.extended(
-        splits=splits.releases, provenance={"attacked": parts, "the file itself": looked}
+        summary=summary,
+        splits=splits.releases,
+        provenance={"attacked": parts, "the file itself": looked},
     )

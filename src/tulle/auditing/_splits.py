@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from tulle._attacks.copies import as_bytes, exact_copies
+from tulle._attacks.membership import LEAST
 from tulle._attacks.result import AttackResult, pooled
 from tulle._attacks.values import exact_values
 from tulle._plurals import counted
@@ -89,7 +90,14 @@ def attack_splits(
             for result in attacks_on(tables, own, quick=quick):
                 found.setdefault(result.name, []).append(result)
             advance(1)
-    return Splits([pooled(results) for results in found.values()], count, released // count)
+    together = [pooled(results) for results in found.values()]
+    return Splits([one for one in together if not _is_idle(one)], count, released // count)
+
+
+def _is_idle(result: AttackResult) -> bool:
+    """Return whether an attack had hardly anybody to be tried on, and got nowhere with them."""
+    tried = result.attempts if result.independent is None else result.independent
+    return tried < LEAST and grade(result.name, result.to_dict(), 1) == "undecided"
 
 
 def _quietly(make: Make, members: pl.DataFrame, seed: int) -> pl.DataFrame:

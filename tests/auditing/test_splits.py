@@ -125,6 +125,17 @@ def test_a_dense_table_holds_everybody_by_chance() -> None:
     assert attack_file(align_made(table, other, None, columns), splits, rng) == []
 
 
+def test_an_attack_on_a_single_person_does_not_leave_everybody_undecided() -> None:
+    """One person has a number of their own here: that is too few to judge by."""
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame(rng.integers(0, 3, (150, 3)) * 1000, schema=list("xyz"))
+    table[7, "x"] = 555
+    columns = [Column(name, Kind.INTEGER) for name in "xyz"]
+    splits = attack_splits(table, columns, lambda part, _: part.sample(part.height, seed=1,
+                           with_replacement=True).with_columns(x=0), rng, 3, most=1000)  # fmt: skip
+    assert "exact_values" not in {result.name for result in splits.attacks}
+
+
 def test_undecided_names_a_step_that_this_table_can_take() -> None:
     """More people than there are, or a share kept apart, would be of no help."""
     table = people(60)

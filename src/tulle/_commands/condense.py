@@ -33,7 +33,7 @@ from tulle._commands._linked import is_linked
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
 from tulle._commands.split import drawn_apart
-from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
+from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning, TulleError
 from tulle.io._formats import display_name, format_of
 from tulle.releases import refuse_folder
 from tulle.table.schema import Column, Role
@@ -437,8 +437,9 @@ class _Work:
         from tulle.auditing._splits import attack_splits, bounds
 
         count, most = bounds(self.people, choosing=round == "quick", quick=self.options.quick)
-        options, seed = self._sized(k), self.options.seed
-        if options.small_classes == "error":  # a part may have too few of a class
+        # a part is tried, and never released: it may break rules
+        options, seed = replace(self._sized(k), accept_broken_rules=True), self.options.seed
+        if options.small_classes == "error":  # nor need it have enough of every class
             options = replace(options, small_classes="pool")
         if options.time is not None:
             options = replace(options, time=options.time / count)
@@ -455,7 +456,7 @@ class _Work:
                 self.original, self.known, make, rng, count,
                 most=most, quick=not whole, order=options.policy.people.order,
             )  # fmt: skip
-        except (DataError, PrivacyError):
+        except TulleError:
             return None  # too few people for a release of a part of them
 
     def remedy(self, climbed: Climbed) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from tulle._attacks.copies import as_bytes, exact_copies
+from tulle._attacks.membership import LEAST
 from tulle._attacks.result import AttackResult, pooled
 from tulle._attacks.values import exact_values
 from tulle._plurals import counted
@@ -106,7 +107,14 @@ def attack_splits(
             for result in results:
                 found.setdefault(result.name, []).append(result)
             advance(1)
-    return Splits([pooled(results) for results in found.values()], count, released // count)
+    together = [pooled(results) for results in found.values()]
+    return Splits([one for one in together if not _is_idle(one)], count, released // count)
+
+
+def _is_idle(result: AttackResult) -> bool:
+    """Return whether an attack had hardly anybody to be tried on, and got nowhere with them."""
+    tried = result.attempts if result.independent is None else result.independent
+    return tried < LEAST and grade(result.name, result.to_dict(), 1) == "undecided"
 
 
 def _quietly(make: Make, members: pl.DataFrame, seed: int) -> pl.DataFrame:
@@ -181,6 +189,9 @@ def audit_of_splits(
         found = audit_people(people, seed, attacks=attacks, quick=quick, **told)
     parts = f"{counted(splits.releases, 'release')} of two thirds of the people, next to the rest"
     looked = "looked through for people's own records and numbers"
+    summary = found.result.get("summary", "").replace("no control", f"attacked in {parts}")
     return found.extended(
-        splits=splits.releases, provenance={"attacked": parts, "the file itself": looked}
+        summary=summary,
+        splits=splits.releases,
+        provenance={"attacked": parts, "the file itself": looked},
     )

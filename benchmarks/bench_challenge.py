@@ -23,7 +23,7 @@ from tulle._commands.challenge import challenge
 from tulle.auditing._tables import align
 
 SEED = 0
-TABLES = {"german_symbolic": 1000, "adult_train": 2000}
+TABLES = {"german_symbolic": 1000}
 QUICK = {"german_symbolic": 600}
 
 
@@ -38,7 +38,7 @@ def main(quick: bool = False) -> None:
             table.write_csv(file)
             for k in (10,) if quick else (10, 20):
                 found = challenge(
-                    file, Path(folder) / f"{name}-{k}", seconds=1e9, rounds=24 if quick else 96,
+                    file, Path(folder) / f"{name}-{k}", seconds=1e9, rounds=24 if quick else 48,
                     seed=SEED, k=k,
                 )  # fmt: skip
                 audit = f"{audited(table, k):.3f}"

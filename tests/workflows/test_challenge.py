@@ -69,7 +69,7 @@ def test_a_run_that_was_stopped_goes_on(
     run(table, tmp_path / "whole", 5)
     made = _Arena.round
 
-    def stopped(arena: _Arena, number: int) -> dict:
+    def stopped(arena: _Arena, number: int) -> tuple[float, np.ndarray]:
         if number == 3:
             raise KeyboardInterrupt
         return made(arena, number)

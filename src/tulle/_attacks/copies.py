@@ -124,11 +124,10 @@ def is_no_chance(
 
 def _as_others(original: Records, release: Records, control: Records) -> float:
     """Compute how probable so many copies are, if released records were those of other people."""
-    everybody = as_bytes(original.stacked(control))
-    _, place, times = np.unique(everybody, return_inverse=True, return_counts=True)
-    twins = int((times[place.ravel()] > 1).sum())
+    _, place, times = np.unique(as_bytes(original), return_inverse=True, return_counts=True)
+    twins = int((times[place.ravel()] > 1).sum() + is_in(control, original).sum())
     own = int(is_in(release, original).sum())
-    return _chance(own, len(release), twins, len(everybody))
+    return _chance(own, len(release), twins, len(original) + len(control))
 
 
 def _chance(copied: int, people: int, outside: int, strangers: int) -> float:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 STATE, PAGE, FIGURES = "rounds.jsonl", "challenge.html", "challenge.json"
 _FORMAT = 1  # of the state
 _MOST_PEOPLE = 20_000  # who are drawn from; so memory is bounded
+_MOST_ROUNDS = 4_000  # more would teach little, and take more memory
 _TARGETS = 100  # half of them outliers
 _LOOKED_AT = 4_000  # people among whom outliers are looked for
 _CROWD = 50  # nearest records that are counted by their distance
@@ -82,10 +83,10 @@ def challenge(
     end = time.monotonic() + seconds
     with bar("rounds", seconds) as advance:
         start = time.monotonic()
-        while len(state.rounds) < (rounds or 10**9) and time.monotonic() < end:
-            state.keep(arena.round(len(state.rounds)))
+        while len(state.seen) < (rounds or _MOST_ROUNDS) and time.monotonic() < end:
+            state.keep(*arena.round(len(state.seen)))
             now = time.monotonic()
-            advance(now - start, note=f"{len(state.rounds)} releases")
+            advance(now - start, note=f"{len(state.seen)} releases")
             start = now
     found = _judged(arena, state)
     _write(Path(output), found, display_name(source), command, looked.notes)
@@ -139,8 +140,8 @@ class _Arena:
         people = rng.permutation(self.units.max() + 1)
         return int(rng.integers(2**31)), np.isin(self.units, people[: len(people) // 2])
 
-    def round(self, number: int) -> dict[str, Any]:
-        """Make a release, and return what it shows of the targets."""
+    def round(self, number: int) -> tuple[float, Floats]:
+        """Make a release, and return the CPU seconds and what it shows of the targets."""
         import numpy as np
 
         from tulle._attacks.nearest import nearest
@@ -162,8 +163,7 @@ class _Arena:
         near = nearest(asked, tables.release, _CROWD).distances
         found["crowd"] = np.log(np.exp(-near).sum(axis=1) + 1e-9)
         shown = np.column_stack(list(found.values()))
-        spent = time.process_time() - start
-        return {"seconds": round(spent, 3), "seen": np.round(shown, 4).tolist()}
+        return round(time.process_time() - start, 3), np.round(shown, 4)
 
 
 def _targets(table: pl.DataFrame, columns: list[Column], units: Ints, rng: Any) -> Ints:
@@ -188,8 +188,10 @@ def _targets(table: pl.DataFrame, columns: list[Column], units: Ints, rng: Any) 
 class _State:
     """The rounds so far, a line each, after a line that says what they are rounds of."""
 
-    def __init__(self, file: Path, seed: int, rounds: list[dict[str, Any]]) -> None:
-        self.file, self.seed, self.rounds = file, seed, rounds
+    def __init__(self, file: Path, seed: int) -> None:
+        self.file, self.seed = file, seed
+        self.seconds: list[float] = []
+        self.seen: list[Floats] = []  # the traces of each round
 
     @classmethod
     def opened(
@@ -201,6 +203,8 @@ class _State:
         seed: int | None,
     ) -> _State:
         """Return what a run has done; another table or other options are refused."""
+        import numpy as np
+
         if folder.exists() and not folder.is_dir():
             raise DataError(f"{folder} is a file: name a folder for the challenge")
         try:
@@ -209,8 +213,9 @@ class _State:
             reason = error.strerror or type(error).__name__
             raise DataError(f"the folder {folder} cannot be made: {reason}") from None
         file = folder / STATE
-        known, *rounds = list(_lines(file)) or [{}]
-        if not known:
+        lines = _lines(file)
+        known = next(lines, None)
+        if known is None:
             known = {"format": _FORMAT, "seed": secrets.randbits(48) if seed is None else seed}
             known["of"] = _mark(table, columns, options, known["seed"])
             file.touch(mode=_PRIVATE)
@@ -223,20 +228,18 @@ class _State:
                 f"{folder} holds the rounds of another table, or of other options: name another "
                 "folder with -o, or remove it"
             )
-        return cls(file, known["seed"], rounds)
+        state = cls(file, known["seed"])
+        for done in lines:
+            state.seconds.append(done["seconds"])
+            state.seen.append(np.array(done["seen"]))
+        return state
 
-    def keep(self, done: dict[str, Any]) -> None:
+    def keep(self, seconds: float, seen: Floats) -> None:
         """Add a round."""
-        self.rounds.append(done)
+        self.seconds.append(seconds)
+        self.seen.append(seen)
         with self.file.open("a") as file:
-            file.write(json.dumps(done) + "\n")
-
-    def arrays(self) -> tuple[Floats, Floats]:
-        """Return the traces of all rounds, and the seconds that each took."""
-        import numpy as np
-
-        seconds = np.array([done["seconds"] for done in self.rounds], dtype=float)
-        return np.array([done["seen"] for done in self.rounds], dtype=float), seconds
+            file.write(json.dumps({"seconds": seconds, "seen": seen.tolist()}) + "\n")
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:
@@ -273,16 +276,16 @@ def _judged(arena: _Arena, state: _State) -> Challenged:
     from tulle._attacks.shadows import LEAST, challenge_result, steps
     from tulle._attacks.traces import area_under_curve
 
-    count = len(state.rounds)
+    count = len(state.seen)
     if count < LEAST:
         raise DataError(
             f"{count} release(s) were made, and attackers need at least {LEAST} to learn from: run "
             "it again, it goes on where it was, or with a longer --minutes"
         )
-    seen, seconds = state.arrays()
     inside = np.stack([arena.drawn(number)[1][arena.targets] for number in range(count)])
     rng = np.random.default_rng([state.seed, 3])
-    found, scores = zip(*steps(seen, inside, seconds, rng))
+    seconds = np.array(state.seconds)
+    found, scores = zip(*steps(np.stack(state.seen), inside, seconds, rng))
     attack = challenge_result(scores[-1], inside, count)
     half = len(arena.targets) // 2
     far = inside[:, :half]

@@ -350,9 +350,7 @@ def known_before(
     return known
 
 
-def just_drawn(
-    column: Column, known: Mapping[str, Column], time: str | None
-) -> dict[str, Column]:
+def just_drawn(column: Column, known: Mapping[str, Column], time: str | None) -> dict[str, Column]:
     """Return what a column tells those after it in the same row: of time also its step."""
     found = {f"now {column.name}": column}
     before = known.get(f"before {column.name}")
@@ -673,7 +671,7 @@ def _standard(values: Floats, shares: Floats) -> Floats:
 
 
 def _as_byte(cells: Cells, column: Column) -> NDArray[np.uint8]:
-    """Return the cells of a column as trees see them; a state of too few people is in the middle."""
+    """Return the cells of a column as trees see them; what has none is in the middle."""
     codes = cells.encode(column)  # type: ignore[arg-type]
     return as_feature(np.where(codes < 0, cells.size // 2, codes), cells)
 

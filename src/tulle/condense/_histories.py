@@ -104,7 +104,7 @@ class FittedRows:
     def draw(
         self, above: pl.DataFrame, codecs: Mapping[str, Any], rng: np.random.Generator
     ) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
-        """Draw the rows of drawn parents; return them, as rules see them too, and whose they are."""
+        """Draw the rows of drawn parents; return them, also as rules see them, and their parents."""
         counts = above[self.count].fill_null(0).to_numpy().astype(np.int64)
         counts = np.maximum(counts, self.least)
         times = None
@@ -230,9 +230,7 @@ class Histories:
         encoder = TableEncoder(schema).fit(people, (), crowd)
         rules = None if self.rules is None else self._of(sheets, placed, name)
         own_rules = None if rules is None else [one.rule for one in rules]
-        self.people = Shape(
-            own_rules, exact=self.exact, also=root.rules, near=frozenset(root.near)
-        )
+        self.people = Shape(own_rules, exact=self.exact, also=root.rules, near=frozenset(root.near))
         secret = locate_sensitive(people, schema)
         block = Block(people, levels, None, secret)
         facts = self.people.fit(block, encoder, grouper)

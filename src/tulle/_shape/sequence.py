@@ -58,7 +58,7 @@ _MOST_INDICATORS = 6  # of a category in a regression
 Check = Callable[[Mapping[str, Any], Ints, int], Flags]
 
 
-class Rows(NamedTuple):
+class Sequences(NamedTuple):
     """Rows sorted by parent, each parent's in order."""
 
     parent: Ints  # (n,)
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
         return np.arange(len(self.parent)) - self.begin[self.parent]
 
     @classmethod
-    def of(cls, counts: Ints) -> Rows:
+    def of(cls, counts: Ints) -> Sequences:
         """Return the rows of parents that have so many each."""
         return cls(np.repeat(np.arange(len(counts)), counts), counts)
 
@@ -132,7 +132,7 @@ class Known:
         return np.stack(parts, axis=1) if parts else np.zeros((n, 0), np.uint8)
 
 
-class Line(NamedTuple):
+class Regression(NamedTuple):
     """A regression over everybody on what is known: numbers, and indicators of categories."""
 
     names: list[str]
@@ -157,7 +157,7 @@ class Target:
     known: list[str]  # the features of its forest
     cells: Cells  # of what is drawn: values, steps, or what a line leaves
     forest: Forest
-    line: Line | None = None
+    line: Regression | None = None
     steps: Cells | None = None  # that the line is cut into, as one more feature
     base: str = ""  # what is drawn is added to it: "before", "line", or nothing; or "same"
     decimals: int | None = None
@@ -223,7 +223,7 @@ class SequenceModel:
     ) -> dict[str, Any]:
         """Draw as many rows for each parent as it has, one step for all of them at a time."""
         self.verify()
-        drawing = _Drawing(self, parents, Rows.of(counts), times, rng)
+        drawing = _Drawing(self, parents, Sequences.of(counts), times, rng)
         for place in range(int(counts.max(initial=0))):
             drawing.step(place, check)
         return drawing.out
@@ -236,7 +236,7 @@ class _Drawing:
         self,
         model: SequenceModel,
         parents: Sequence[Column],
-        rows: Rows,
+        rows: Sequences,
         times: Times | None,
         rng: np.random.Generator,
     ) -> None:
@@ -284,7 +284,7 @@ class _Drawing:
         times = None if self.times is None else Times(*(part[who] for part in self.times))
         chain = model.chains[later]
         columns = known_before(self.parents, who, counts, past, model.columns, model.time, times)
-        known, drawn = Known(columns, chain.coders), {}
+        known, drawn = Known(columns, chain.coders), dict[str, Any]()
         for target, column in zip(chain.targets, model.columns):
             if target.name == model.time and times is not None:
                 values = self._time(target, known, past, counts, times)
@@ -363,7 +363,7 @@ def just_drawn(column: Column, known: Mapping[str, Column], time: str | None) ->
 def fit_sequence(
     columns: Sequence[Column],
     parents: Sequence[Column],
-    rows: Rows,
+    rows: Sequences,
     people: Ints,
     k: int,
     rng: np.random.Generator,
@@ -381,7 +381,7 @@ def fit_sequence(
         Of the rows.
     parents : sequence of NumberColumn and CategoryColumn
         Of the parents.
-    rows : Rows
+    rows : Sequences
         Which parent the rows belong to, in order.
     people : ndarray (n,) of int
         The person of each row.
@@ -412,14 +412,14 @@ def fit_sequence(
         fitting.chain(part, own, later=bool(later))
         for later, (part, own) in enumerate(zip(parts, spawn(rng, 2)))
     ]
-    least = min(fitting.least, *(owners.take(part).count() for part in parts))
+    least = min(fitting.least, *(owners.take(part).n_people() for part in parts))
     empty = [take_rows(column, np.arange(0)) for column in kept]
     model = SequenceModel(k, empty, time, gap, (chains[0], chains[1]), found, least)
     model.verify()
     return model
 
 
-def times_of(values: Floats, rows: Rows) -> Times:
+def times_of(values: Floats, rows: Sequences) -> Times:
     """Return the first and the last time of each parent, NaN where it has no rows."""
     padded = np.r_[values, np.nan]
     none, end = rows.counts == 0, rows.begin + rows.counts - 1
@@ -434,7 +434,7 @@ class _Fitting:
 
     columns: Sequence[Column]
     parents: Sequence[Column]
-    rows: Rows
+    rows: Sequences
     owners: Owners
     k: int
     time: str | None
@@ -449,7 +449,7 @@ class _Fitting:
 
     def enough(self, part: Flags) -> Ints:
         """Return the rows that a chain is learnt from: all, where too few people have such rows."""
-        if self.owners.take(part).count() < self.least:
+        if self.owners.take(part).n_people() < self.least:
             part = np.ones(len(part), dtype=bool)
         return np.flatnonzero(part)
 
@@ -470,7 +470,7 @@ class _Fitting:
 
     def _known(self, some: Ints, *, later: bool) -> dict[str, Column]:
         rows, who = self.rows, self.rows.parent
-        before, second, sums, seen, changes = ({} for _ in range(5))  # type: ignore[var-annotated]
+        before, second, sums, seen, changes = (dict[str, Any]() for _ in range(5))
         for column in self.columns:
             name, values = column.name, cells_of(column)
             before[name] = rows.before(values, 1, _none(column))
@@ -535,7 +535,7 @@ class _Fitting:
         known: Known,
         owners: Owners,
         rng: np.random.Generator,
-    ) -> tuple[Line | None, Cells | None, NumberColumn]:
+    ) -> tuple[Regression | None, Cells | None, NumberColumn]:
         """Regress a column of many values on what is known; return what is left to draw, too."""
         level, _ = fit_cells(now, self.k, owners, rng, exact=self.exact)
         if not isinstance(level, NumberCells) or level.quantiles is None or now.coded:
@@ -543,7 +543,7 @@ class _Fitting:
         if level.size <= _FEW_CELLS:
             return None, None, now
         bounds = float(level.quantiles.low[0]), float(level.quantiles.high[-1])
-        line, explained = _regress(now, names, known, owners.count(), bounds)
+        line, explained = _regress(now, names, known, owners.n_people(), bounds)
         if line is None or explained < _TELLS:
             return None, None, now
         values = line.at(known.columns)
@@ -592,7 +592,7 @@ def _regress(
     known: Known,
     people: int,
     bounds: tuple[float, float],
-) -> tuple[Line | None, float]:
+) -> tuple[Regression | None, float]:
     """Fit a ridge regression; return it with the part of the variance that it explains."""
     if not names:
         return None, 0.0
@@ -611,7 +611,7 @@ def _regress(
     ridge = _RIDGE + 0.1 * _RIDGE * design.shape[1] / max(people, 1)
     moments = design.T @ design / len(design) + ridge * np.eye(design.shape[1])
     weights = np.linalg.solve(moments, design.T @ (target - target.mean()) / len(design)) / scale
-    line = Line(list(names), indicators, middle, weights, float(target.mean()), bounds)
+    line = Regression(list(names), indicators, middle, weights, float(target.mean()), bounds)
     left = target - line.at(
         {name: take_rows(known.columns[name], np.flatnonzero(there)) for name in names}
     )
@@ -673,7 +673,7 @@ def _standard(values: Floats, shares: Floats) -> Floats:
 
 
 def _as_byte(cells: Cells, column: Column) -> NDArray[np.uint8]:
-    """Return the cells of a column as trees see them; a state of too few people is in the middle."""
+    """Return the cells of a column as trees see them; what has none is in the middle."""
     codes = cells.encode(column)  # type: ignore[arg-type]
     return as_feature(np.where(codes < 0, cells.size // 2, codes), cells)
 

@@ -174,10 +174,16 @@ class Shape:
     """The synthesis that keeps the shape of a table: cells, forests and condensed groups."""
 
     def __init__(
-        self, rules: Sequence[str | Rule] | None, *, exact: bool = False, also: Sequence[str] = ()
+        self,
+        rules: Sequence[str | Rule] | None,
+        *,
+        exact: bool = False,
+        also: Sequence[str] = (),
+        near: frozenset[str] = frozenset(),
     ) -> None:
         self.rules = rules
         self.also = also  # rules that hold by what the columns are
+        self.near = near  # columns from which distances are modelled
         self.exact = exact
         self.tables: list[ShapedTable] = []  # several where condensers were merged
         self.shown: dict[str, int] = {}  # what a release shows, and of how many people at least
@@ -192,7 +198,7 @@ class Shape:
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
         """Learn from the records of a block, and return what is known of their groups."""
         k, settled = common_level(block.levels), block.settled
-        planner = _planner(block, encoder, k, grouper.rng)
+        planner = replace(_planner(block, encoder, k, grouper.rng), near=self.near)
         if settled is None:
             rules = _settle_rules(planner, block, encoder, self.rules)
         else:

@@ -17,10 +17,11 @@ from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.condense._grouping import Grouper, check_facts
-from tulle.condense._histories import Histories, RowTable, new_keys
+from tulle.condense._histories import Histories, new_keys
 from tulle.condense._levels import check_levels, level_column
 from tulle.condense._notes import warn_weaker
 from tulle.condense._people import check_people
+from tulle.condense._row_tables import RowTable
 from tulle.condense._shaped import rule_notes
 from tulle.database.database import Database
 from tulle.errors import ParameterError
@@ -134,7 +135,7 @@ class DatabaseCondenser(BaseEstimator):
         self.groups_ = self._histories.fit(
             name, frame, schema, _row_tables(database, name), levels, Grouper(rng, levels)
         )
-        self._rng, self._database = rng, _Layout(database)
+        self._rng, self._database = rng, _KeyedTables(database)
         self._look_ups = _look_ups(database, int(levels.max()))
         self.rules_ = self._histories.rules_kept()
         notes = [
@@ -218,7 +219,7 @@ class DatabaseCondenser(BaseEstimator):
         check_flag("DatabaseCondenser", "accept_broken_rules", self.accept_broken_rules)
 
 
-class _Layout:
+class _KeyedTables:
     """What the tables of a database look like: columns, keys and links, but no row."""
 
     def __init__(self, database: Database) -> None:
@@ -306,7 +307,7 @@ def _row_tables(database: Database, root: str) -> list[RowTable]:
                 database.persons[name],
                 order,
                 unique,
-            )  # fmt: skip
+            )
         )
     return tables
 

@@ -272,11 +272,11 @@ def test_an_interruption_leaves_nothing(
 
     put, calls = tulle.io.write.put_table, []
 
-    def interrupted(*args: Any) -> None:
+    def interrupted(*args: Any, **named: Any) -> None:
         calls.append(1)
         if len(calls) == 3:
             raise stop
-        put(*args)
+        put(*args, **named)
 
     monkeypatch.setattr(tulle.io.write, "put_table", interrupted)
     with pytest.raises(stop):

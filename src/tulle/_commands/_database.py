@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -295,9 +296,8 @@ def _write(job: Job, made: Made, manifest: Manifest, found: Audit, suffix: str) 
         parts = {}
         for name, frame in made.frames.items():
             file = file_of(name, suffix)
-            parts[file] = write_part(
-                folder, file, frame.height, lambda out, f=frame, n=file: put_table(f, out, n)
-            )
+            put_it = partial(put_table, frame, name=file)
+            parts[file] = write_part(folder, file, frame.height, put_it)
         return with_verdict(manifest, found, job.accepted), parts
 
     write_parts(job.output, put, sources=job.sources, sign_key=job.signer, force=job.force)

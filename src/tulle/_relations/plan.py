@@ -377,7 +377,7 @@ class Planner:
 
     def _spread(self, part: Call) -> float:
         """Return how much the distance of an order varies, to begin with the tightest."""
-        if part.op not in _TURNED:
+        if part.op not in _TURNED or not self.near.isdisjoint(columns_of(part)):
             return 0.0
         left, right = (quantity(side, self.values) for side in part.args)
         return _quartiles_apart(right - left)

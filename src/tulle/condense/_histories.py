@@ -230,7 +230,9 @@ class Histories:
         encoder = TableEncoder(schema).fit(people, (), crowd)
         rules = None if self.rules is None else self._of(sheets, placed, name)
         own_rules = None if rules is None else [one.rule for one in rules]
-        self.people = Shape(own_rules, exact=self.exact, also=root.rules)
+        self.people = Shape(
+            own_rules, exact=self.exact, also=root.rules, near=frozenset(root.near)
+        )
         secret = locate_sensitive(people, schema)
         block = Block(people, levels, None, secret)
         facts = self.people.fit(block, encoder, grouper)
@@ -489,6 +491,7 @@ class _Sheet:
     least: int = 0  # rows of a parent
     lifted: list[tuple[int, Column, pl.Series]] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
+    near: list[str] = field(default_factory=list)  # columns from which distances are modelled
     constant: dict[str, str] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -616,6 +619,7 @@ class _Sheet:
         if series.dtype.is_numeric() or series.dtype.is_temporal():
             gap = least_gap(numbers_of(series), rows, self.table, settings)
             more = f" + {gap!r} * ({quote(count)} - 1)" if gap else ""
+            parent.near.append(first)
             parent.rules.append(f"{quote(last)} >= {quote(first)}{more}")
             parent.rules.append(f"{quote(last)} = {quote(first)} if {quote(count)} = 1")
 
@@ -703,7 +707,7 @@ class _Sheet:
         shown = shown.select(*columns, *fixed)
         every = np.ones(len(people), dtype=bool)
         given = frozenset([self.time] if self.time is not None else [])
-        near = frozenset(name for name in fixed if name.startswith(BEFORE))
+        near = frozenset(name for name in fixed if name.startswith(BEFORE)) | {*self.near}
         planner = Planner(shown, encoder.codecs, columns, k, people, rng, every, given, near)
         plan, modelled = planner.plan(asked)
         parents = _as_known(above[0], above[1], fitted.parents)

@@ -143,10 +143,16 @@ class Shape:
     """The synthesis that keeps the shape of a table: cells, forests and condensed groups."""
 
     def __init__(
-        self, rules: Sequence[str | Rule] | None, *, exact: bool = False, also: Sequence[str] = ()
+        self,
+        rules: Sequence[str | Rule] | None,
+        *,
+        exact: bool = False,
+        also: Sequence[str] = (),
+        near: frozenset[str] = frozenset(),
     ) -> None:
         self.rules = rules
         self.also = also  # rules that hold by what the columns are
+        self.near = near  # columns from which distances are modelled
         self.exact = exact
         self.tables: list[ShapedTable] = []  # several where condensers were merged
         self.notes: list[str] = []  # what a reader should know of this synthesis
@@ -161,7 +167,7 @@ class Shape:
         """Learn from the records of a block, and return what is known of their groups."""
         k = common_level(block.levels)
         demands = [column.demand for column in block.sensitive]
-        planner = _planner(block, encoder, k, grouper.rng)
+        planner = replace(_planner(block, encoder, k, grouper.rng), near=self.near)
         if self.rules is None:
             rules = _found(planner, encoder, k, grouper.rng, demands)
         else:

@@ -43,7 +43,7 @@ class Role(StrEnum):
 
     ========================  ===============================================================
     ``"identifier"``          names a person; never released
-    ``"person"``              names the person whose row it is: groups count people; new keys
+    ``"person"``              names the person whose row it is: people are counted; new keys
     ``"quasi-identifier"``    others may know it; together such columns single people out
     ``"sensitive"``           what an attacker wants to learn
     ``"target"``              what a miner wants to predict
@@ -59,7 +59,7 @@ class Role(StrEnum):
     """
 
     IDENTIFIER = "identifier"  # names a person: never released
-    PERSON = "person"  # names the person of each row: groups count them; never released
+    PERSON = "person"  # names the person of each row: they are counted; a release has new keys
     QUASI = "quasi-identifier"  # others may know it: together they single people out
     SENSITIVE = "sensitive"  # what an attacker wants to learn
     TARGET = "target"  # what a miner wants to predict; class-wise condensation keeps it apart

@@ -165,6 +165,21 @@ def test_a_database_is_read_with_its_keys(kind: str, folder: Path, tmp_path: Pat
     ]  # fmt: skip
 
 
+def test_dates_may_be_text(folder: Path, tmp_path: Path) -> None:
+    """As text no two people share a date; as dates they are drawn, not copied."""
+    for name, frame in tables().items():
+        (folder / f"{name}.csv").unlink()
+        frame.with_columns(pl.col(pl.Date).dt.to_string("%d.%m.%Y")).write_parquet(
+            folder / f"{name}.parquet"
+        )
+    inspect(folder, tmp_path / "policy.toml")
+    quickly(folder, tmp_path / "release", tmp_path / "policy.toml")
+    after = read(tmp_path / "release")["visits"]
+    assert after["admitted"].str.contains(r"^\d\d\.\d\d\.\d{4}$").all()
+    days = after.with_columns(pl.col("admitted").str.to_date("%d.%m.%Y"))
+    assert days.select(pl.col("admitted").is_sorted().over("patient_id").all()).item()
+
+
 def test_so_many_people_as_asked(folder: Path, policy: Path, tmp_path: Path) -> None:
     made = quickly(folder, tmp_path / "release", policy, people=37)
     assert made.summary["released_people"] == 37

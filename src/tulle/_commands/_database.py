@@ -22,6 +22,7 @@ from tulle._commands._options import Options
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
 from tulle.errors import ParameterError, PrivacyError
+from tulle.table.schema import Kind
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -134,7 +135,8 @@ def _refuse_unlinked(made: Made) -> None:
         raise PrivacyError("released rows lead to nobody: nothing was written")
     for name, columns in made.original.columns.items():
         for column in columns:
-            if column.name in made.frames[name].columns and not column.keep_rare:
+            word = column.kind in (Kind.CATEGORY, Kind.TEXT) and not column.keep_rare
+            if word and column.name in made.frames[name].columns:
                 _refuse_rare(made, name, column.name)
 
 

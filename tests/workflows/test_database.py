@@ -180,6 +180,28 @@ def test_dates_may_be_text(folder: Path, tmp_path: Path) -> None:
     assert days.select(pl.col("admitted").is_sorted().over("patient_id").all()).item()
 
 
+def test_a_person_has_one_key_in_all_tables(folder: Path, tmp_path: Path) -> None:
+    """As in records of a clinic, where laboratory values name visit and patient."""
+    visits = pl.read_csv(folder / "visits.csv").select("visit_id", "patient_id")
+    labs = pl.read_csv(folder / "labs.csv").join(visits, on="visit_id", maintain_order="left")
+    labs.write_csv(folder / "labs.csv")
+    policy = tmp_path / "policy.toml"
+    found = inspect(folder, policy)
+    assert "labs.visit_id -> visits -> patients." in found.notes
+    assert 'role = "person"' in policy.read_text()
+    quickly(folder, tmp_path / "release", policy)
+    after = read(tmp_path / "release")
+    assert after["labs"].columns == labs.columns
+    joined = after["labs"].join(after["visits"], on="visit_id", suffix="_of_visit")
+    assert joined.height == after["labs"].height
+    assert (joined["patient_id"] == joined["patient_id_of_visit"]).all()
+    labs.with_columns(patient_id=labs["patient_id"].shift(1, fill_value=0)).write_csv(
+        folder / "labs.csv"
+    )
+    with pytest.raises(DataError, match=r"'labs'.*'patient_id'"):
+        quickly(folder, tmp_path / "other", policy)
+
+
 def test_so_many_people_as_asked(folder: Path, policy: Path, tmp_path: Path) -> None:
     made = quickly(folder, tmp_path / "release", policy, people=37)
     assert made.summary["released_people"] == 37

@@ -321,6 +321,25 @@ def test_an_interruption_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
 
 
+def test_an_interrupted_split_leaves_nothing(
+    folder: Path, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tulle.io.write
+
+    write, calls = tulle.io.write.write_table, []
+
+    def interrupted(*args: Any, **named: Any) -> None:
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        write(*args, **named)
+
+    monkeypatch.setattr(tulle.io.write, "write_table", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        split_file(folder, tmp_path / "members", control=tmp_path / "control", policy=policy)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
+
+
 def test_a_release_is_replaced_only_if_asked(folder: Path, policy: Path, tmp_path: Path) -> None:
     quickly(folder, tmp_path / "release", policy)
     with pytest.raises(OutputExists, match="--force"):

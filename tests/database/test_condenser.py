@@ -21,7 +21,8 @@ RULES = [
     "patients.n_visits = count(visits)",
     "patients.paid = sum(visits.cost)",
     "next(visits.age) >= visits.age",
-    "patients.born <= visits.admitted",
+    "patients.born <= year(visits.admitted)",
+    "abs(patients.born) <= 9999 * count(visits) + 9999",
     "1920 < patients.born < 2010",
     "patients.born - 10000 <= min(visits.cost)",
 ]

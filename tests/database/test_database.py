@@ -61,7 +61,11 @@ VISITS = pl.DataFrame({"id": [1, 2], "visit": [1, 2], "day": [1, 2]})
     [
         ({"links": {"visits": ("id", "people"), "people": ("born", "visits")}}, DataError, "above"),
         ({"links": {"visits": [("id", "people"), ("visit", "labs")]}}, DataError, "two parents"),
-        ({"links": {"visits": ("visit", "labs"), "labs": ("visit", "visits")}}, DataError, "circle"),
+        (
+            {"links": {"visits": ("visit", "labs"), "labs": ("visit", "visits")}},
+            DataError,
+            "circle",
+        ),
         ({"links": {"visits": ("id", "people")}}, DataError, "'labs' leads to nobody"),
         ({"links": {"visits": ("no", "people")}}, DataError, "'no'"),
         ({"links": {"visit": ("id", "people")}}, ParameterError, "'visit'"),

@@ -144,9 +144,9 @@ def _measure(
         node_counts[states[row]] += 1.0
         rank_sum += ranks[row]
         rank_squares += ranks[row] * ranks[row]
-        if people[row] >= 0:
-            if not several or i == first or people[row] != people[rows[i - 1]]:
-                persons += 1.0
+        fresh = not several or i == first or people[row] != people[rows[i - 1]]
+        if fresh and people[row] >= 0:
+            persons += 1.0
     return rank_sum, rank_squares, persons
 
 

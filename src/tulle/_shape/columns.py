@@ -57,7 +57,7 @@ class Owners(NamedTuple):
         """Return which rows may be learnt from."""
         return self.weights > 0
 
-    def take(self, rows: Flags | Ints) -> Owners:
+    def take(self, rows: Flags | Ints | slice) -> Owners:
         """Return the owners of some rows."""
         return Owners(self.weights[rows], None if self.people is None else self.people[rows])
 
@@ -67,7 +67,7 @@ class Owners(NamedTuple):
         """
         return distinct_people(np.where(self.counted, keys, -1), self.people, size)
 
-    def count(self) -> int:
+    def n_people(self) -> int:
         """Return how many different people there are to learn from."""
         return people_among(self.counted, self.people)
 

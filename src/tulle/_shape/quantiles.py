@@ -128,7 +128,7 @@ def fit_quantiles(
     """
     owners = Owners.of(None, len(values)) if owners is None else owners
     # in a table of fewer than 1.5 k people, all of them are enough
-    enough = max(float(k), min(draw_threshold(k, rng), float(owners.count())))
+    enough = max(float(k), min(draw_threshold(k, rng), float(owners.n_people())))
     order = np.argsort(values, kind="stable")
     values, owners = values[order], owners.take(order)
     people = owners.weights
@@ -245,7 +245,7 @@ def _blocks(
     unit: float | None,
 ) -> list[tuple[float, float]]:
     """Cut a stretch without atoms into intervals of at least ``k`` of those whose turn it is."""
-    if owners.count() < k - _SLACK:
+    if owners.n_people() < k - _SLACK:
         return []
     chosen = _choose(owners, turns, k)
     values, owners = values[chosen], owners.take(chosen)
@@ -275,7 +275,7 @@ def _blocks(
 def _choose(owners: Owners, turns: Floats, k: float) -> NDArray[np.bool_]:
     """Return who makes the blocks: those whose turn is in the first half, or the first ``k``."""
     chosen = turns < 0.5
-    if owners.take(chosen).count() < k - _SLACK:
+    if owners.take(chosen).n_people() < k - _SLACK:
         ascending = np.unique(turns)  # one for each person
         chosen = turns <= ascending[min(int(np.ceil(k - _SLACK)), len(ascending)) - 1]
     return chosen

@@ -284,7 +284,7 @@ class _Drawing:
         times = None if self.times is None else Times(*(part[who] for part in self.times))
         chain = model.chains[later]
         columns = known_before(self.parents, who, counts, past, model.columns, model.time, times)
-        known, drawn = Known(columns, chain.coders), {}
+        known, drawn = Known(columns, chain.coders), dict[str, Any]()
         for target, column in zip(chain.targets, model.columns):
             if target.name == model.time and times is not None:
                 values = self._time(target, known, past, counts, times)
@@ -350,9 +350,7 @@ def known_before(
     return known
 
 
-def just_drawn(
-    column: Column, known: Mapping[str, Column], time: str | None
-) -> dict[str, Column]:
+def just_drawn(column: Column, known: Mapping[str, Column], time: str | None) -> dict[str, Column]:
     """Return what a column tells those after it in the same row: of time also its step."""
     found = {f"now {column.name}": column}
     before = known.get(f"before {column.name}")
@@ -414,7 +412,7 @@ def fit_sequence(
         fitting.chain(part, own, later=bool(later))
         for later, (part, own) in enumerate(zip(parts, spawn(rng, 2)))
     ]
-    least = min(fitting.least, *(owners.take(part).count() for part in parts))
+    least = min(fitting.least, *(owners.take(part).n_people() for part in parts))
     empty = [take_rows(column, np.arange(0)) for column in kept]
     model = SequenceModel(k, empty, time, gap, (chains[0], chains[1]), found, least)
     model.verify()
@@ -451,7 +449,7 @@ class _Fitting:
 
     def enough(self, part: Flags) -> Ints:
         """Return the rows that a chain is learnt from: all, where too few people have such rows."""
-        if self.owners.take(part).count() < self.least:
+        if self.owners.take(part).n_people() < self.least:
             part = np.ones(len(part), dtype=bool)
         return np.flatnonzero(part)
 
@@ -472,7 +470,7 @@ class _Fitting:
 
     def _known(self, some: Ints, *, later: bool) -> dict[str, Column]:
         rows, who = self.rows, self.rows.parent
-        before, second, sums, seen, changes = ({} for _ in range(5))  # type: ignore[var-annotated]
+        before, second, sums, seen, changes = (dict[str, Any]() for _ in range(5))
         for column in self.columns:
             name, values = column.name, cells_of(column)
             before[name] = rows.before(values, 1, _none(column))
@@ -545,7 +543,7 @@ class _Fitting:
         if level.size <= _FEW_CELLS:
             return None, None, now
         bounds = float(level.quantiles.low[0]), float(level.quantiles.high[-1])
-        line, explained = _regress(now, names, known, owners.count(), bounds)
+        line, explained = _regress(now, names, known, owners.n_people(), bounds)
         if line is None or explained < _TELLS:
             return None, None, now
         values = line.at(known.columns)
@@ -673,7 +671,7 @@ def _standard(values: Floats, shares: Floats) -> Floats:
 
 
 def _as_byte(cells: Cells, column: Column) -> NDArray[np.uint8]:
-    """Return the cells of a column as trees see them; a state of too few people is in the middle."""
+    """Return the cells of a column as trees see them; what has none is in the middle."""
     codes = cells.encode(column)  # type: ignore[arg-type]
     return as_feature(np.where(codes < 0, cells.size // 2, codes), cells)
 

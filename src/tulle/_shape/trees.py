@@ -173,10 +173,10 @@ def _grow(
     if owners.people is not None:  # the rows of a person follow each other
         some = some[np.argsort(owners.people[some], kind="stable")]
     chosen = owners.take(some)
-    share = chosen.count() / max(owners.count(), 1)
+    share = chosen.n_people() / max(owners.n_people(), 1)
     # by lot, a tree of a tiny table may be grown on nobody; rows of a person may go both ways
     fewest = (1 if several else 2) * least * share
-    if features.shape[1] == 0 or not share or chosen.count() < fewest:
+    if features.shape[1] == 0 or not share or chosen.n_people() < fewest:
         return np.array([-1]), np.zeros(1, np.int64), np.zeros((1, MOST_CELLS // 8), np.uint8)
     from tulle._shape._kernels import grow
 

@@ -233,7 +233,7 @@ class Placing:
         for column in sorted(self.tables[table].columns, key=len, reverse=True):
             if table:
                 text = re.sub(
-                    rf"(?<![\w`(]){re.escape(table)}\.`?{re.escape(column)}`?(?!\w)",
+                    rf"(?<![\w`]){re.escape(table)}\.`?{re.escape(column)}`?(?!\w)",
                     lambda _, column=column: quote(column),  # type: ignore[misc]
                     text,
                 )

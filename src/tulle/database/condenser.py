@@ -17,10 +17,11 @@ from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.condense._grouping import Grouper, check_facts
-from tulle.condense._histories import Histories, RowTable, new_keys
+from tulle.condense._histories import Histories, new_keys
 from tulle.condense._levels import check_levels, level_column
 from tulle.condense._notes import warn_weaker
 from tulle.condense._people import check_people
+from tulle.condense._row_tables import RowTable
 from tulle.condense._shaped import rule_notes
 from tulle.database.database import Database
 from tulle.errors import ParameterError
@@ -306,7 +307,7 @@ def _row_tables(database: Database, root: str) -> list[RowTable]:
                 database.persons[name],
                 order,
                 unique,
-            )  # fmt: skip
+            )
         )
     return tables
 

@@ -101,8 +101,8 @@ class Database:
         self.people = people
         self.look_ups = list(look_ups)
         self.columns = {name: list(given) for name, given in columns.items()}
-        for option, named in (("people", [people]), ("links", links), ("keys", keys),
-                              ("order", order), ("look_ups", look_ups), ("columns", columns)):  # fmt: skip
+        options = {"people": [people], "links": links, "keys": keys, "order": order}
+        for option, named in (options | {"look_ups": look_ups, "columns": columns}).items():
             self._known(option, named)
         self.keys = {name: _tuple(given) for name, given in keys.items()}
         self.order = {name: _tuple(given) for name, given in order.items()}
@@ -163,8 +163,8 @@ class Database:
 
     def _link(self, child: str, given: Link | Sequence[Link]) -> None:
         """Take the parent of a table, and the look-ups that it names."""
-        pair = isinstance(given, Sequence) and len(given) == 2 and isinstance(given[1], str)
-        for columns, parent in [given] if pair else given:  # type: ignore[misc, assignment]
+        pairs: Any = [given] if len(given) == 2 and isinstance(given[1], str) else given
+        for columns, parent in pairs:
             self._known("links", [parent])
             if parent in self.look_ups:
                 if len(_tuple(columns)) != 1:

@@ -1,0 +1,522 @@
+"""The rows of one table while they are learnt from, and what is kept of them.
+
+What never changes among the rows of a parent moves to the parent, and so do the number of rows, the
+first and the last time. What is left is drawn row after row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from tulle._people import people_among
+from tulle._relations.language import parse_rule, quote
+from tulle._relations.plan import Plan, Planner
+from tulle._relations.proposals import find_rules
+from tulle._relations.values import as_released, numbers_of, writings_of
+from tulle._shape.columns import Column as Cells
+from tulle._shape.columns import NumberColumn
+from tulle._shape.quantiles import draw_threshold
+from tulle._shape.sequence import Rows, SequenceModel, Times, fit_sequence
+from tulle._types import Flags, Floats, Ints
+from tulle.condense._diversity import locate_sensitive
+from tulle.condense._row_rules import BEFORE, PlacedRule
+from tulle.table._encoder import TableEncoder
+from tulle.table._rare import Crowd
+from tulle.table._words import topics_of
+from tulle.table.schema import Column, Kind, Schema
+
+_CONSTANT = 0.995  # of the parents with several rows: a column that changes in fewer is constant
+_RISES = 0.995  # of the people: a time that rises in so many gives the order
+# what a table hands up to its parent, in the order in which it is drawn
+_COUNT, _TIME, MOVED, _MEAN = range(4)
+_SPARSE = 0.05  # of the rows: where time is missing in more, it is a column like others
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """Rows that belong to the rows of another table, while they are learnt from."""
+
+    name: str
+    parent: str
+    frame: pl.DataFrame
+    schema: Schema
+    owner: Ints  # the row of the parent
+    people: Ints  # the person of each row
+    order: tuple[str, ...] | None = None  # None: to be found; empty: as they stand
+    unique: bool = False  # whether the time is part of a key, which no two rows of a parent share
+
+    def label(self, column: str) -> str:
+        """Return what a column is called in the parent."""
+        return f"{self.name}.{column}" if self.name else column
+
+    def summary(self, function: str, column: str = "") -> str:
+        """Return what a summary of a column is called in the parent."""
+        inside = ".".join(part for part in (self.name, column) if part)
+        return f"{function}({inside})"
+
+
+class Settings(NamedTuple):
+    """What is asked of every table."""
+
+    k: int
+    exact: bool
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True)
+class FittedRows:
+    """What is kept of a table of rows."""
+
+    name: str
+    parent: str
+    columns: list[str]  # that are released, in the order of the table
+    encoder: TableEncoder | None  # None if nothing but the number of rows differs
+    plan: Plan
+    model: SequenceModel | None
+    least: int  # rows of a parent, at least
+    count: str  # the columns of the parent that hold the number of rows,
+    first: str | None  # the first time,
+    last: str | None  # and the last
+    constant: dict[str, str]  # columns that do not change: what they are called in the parent
+    made: list[str]  # columns that only serve to draw the rows of a child
+    parents: list[str]  # columns of the parent that rows depend on
+    fixed: dict[str, str]  # columns of the parent, or of the row before, that rules speak of
+    types: dict[str, Any]  # of columns of the row before
+
+    def draw(
+        self, above: pl.DataFrame, codecs: Mapping[str, Any], rng: np.random.Generator
+    ) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
+        """Draw the rows of drawn parents; return them, as rules see them too, and their parents."""
+        counts = above[self.count].fill_null(0).to_numpy().astype(np.int64)
+        counts = np.maximum(counts, self.least)
+        times = None
+        if self.first is not None and self.last is not None and self.model is not None:
+            counts = np.where(above[self.first].is_null().to_numpy(), 0, counts)
+            times = self._times(above, counts)
+        rows = Rows.of(counts)
+        known = _as_known(above, codecs, self.parents)
+        frame = pl.DataFrame()
+        if self.model is not None and self.encoder is not None:
+            drawing = _Completing(self, above, rows, rng)
+            check = drawing if self.plan.rules else None
+            drawn = self.model.draw(known, counts, times, rng, check)
+            frame = drawing.finish(drawn)
+        series = [frame[name] for name in frame.columns if name not in self.fixed]
+        series += [above[there][rows.parent].alias(name) for name, there in self.constant.items()]
+        return pl.DataFrame(series), frame, rows.parent
+
+    def _times(self, above: pl.DataFrame, counts: Ints) -> Times:
+        """Return when the rows of parents begin and end, in the unit of the time."""
+        assert self.model is not None
+        assert self.encoder is not None
+        codec = self.encoder.codecs[str(self.model.time)]
+        some, parts = np.flatnonzero(counts > 0), []
+        for name in (self.first, self.last):
+            values = np.full(len(counts), np.nan)
+            series = above[str(name)][some].alias(codec.name)
+            values[some] = codec.as_known(series).values  # type: ignore[union-attr]
+            parts.append(values)
+        first, last = parts
+        last = np.where(np.isnan(last), first, last)
+        return Times(first, np.maximum(last, first + self.model.gap * np.maximum(counts - 1, 0)))
+
+
+class _Completing:
+    """Rows completed by their rules, step by step."""
+
+    def __init__(
+        self, table: FittedRows, above: pl.DataFrame, rows: Rows, rng: np.random.Generator
+    ) -> None:
+        self.table, self.above, self.rows, self.rng = table, above, rows, rng
+        self.done: list[pl.DataFrame] = []  # by place; the row number is the parent
+
+    def __call__(self, drawn: Mapping[str, Any], who: Ints, place: int) -> Flags:
+        """Return which rows, just drawn, break a rule; the others are kept as they are."""
+        frame = self._complete(dict(drawn), who, place)
+        wrong = self.table.plan.breaking(frame)
+        frame = frame.with_columns(pl.Series(_WHO, who))
+        if place == len(self.done):
+            self.done.append(frame)
+        else:
+            kept = self.done[place].filter(~pl.Series(np.isin(self.done[place][_WHO], who)))
+            self.done[place] = pl.concat([kept, frame]).sort(_WHO)
+        return wrong
+
+    def finish(self, drawn: dict[str, Any]) -> pl.DataFrame:
+        """Return all rows, each parent's together and in order."""
+        if not self.table.plan.rules or not self.done:
+            return self._complete(drawn, self.rows.parent, 0)
+        places = [part.with_columns(pl.lit(at).alias(_PLACE)) for at, part in enumerate(self.done)]
+        whole = pl.concat(places).sort(_WHO, _PLACE, maintain_order=True)
+        return whole.drop(_WHO, _PLACE)
+
+    def _complete(self, drawn: dict[str, Any], who: Ints, place: int) -> pl.DataFrame:
+        table = self.table
+        assert table.encoder is not None
+        fixed = {}
+        for name, there in table.fixed.items():
+            if name.startswith(BEFORE):
+                fixed[name] = self._before(there, who, place).alias(name)
+            else:
+                fixed[name] = self.above[there][who].alias(name)
+        return table.plan.complete(drawn, table.encoder.codecs, fixed, self.rng)
+
+    def _before(self, name: str, who: Ints, place: int) -> pl.Series:
+        if not place:
+            return pl.Series(name, [None] * len(who), dtype=self.table.types[name])
+        done = self.done[place - 1]
+        return done[name][np.searchsorted(done[_WHO].to_numpy(), who)]
+
+
+_WHO, _PLACE = "\0who", "\0place"
+
+
+@dataclass
+class Sheet:
+    """A table while it is learnt from: its own columns, and what its children hand up."""
+
+    name: str
+    height: int
+    frame: pl.DataFrame
+    schema: Schema
+    table: RowTable | None = None
+    names: list[str] = field(default_factory=list)
+    time: str | None = None
+    least: int = 0  # rows of a parent
+    lifted: list[tuple[int, Column, pl.Series]] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
+    near: list[str] = field(default_factory=list)  # columns from which distances are modelled
+    constant: dict[str, str] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    dtypes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def every(self) -> list[str]:
+        """Return all columns of the table, also those that are not released."""
+        return self.names or self.frame.columns
+
+    @classmethod
+    def of(cls, table: RowTable, settings: Settings) -> Sheet:
+        """Put the rows of each parent in order: by time, or as they stand, or by lot."""
+        names = [name for name in table.schema.released if name in table.frame.columns]
+        order, found = table.order, ""
+        if order is None:
+            found = find_order(table.frame, table.schema, table.people) or ""
+            order = (found,) if found else None
+        keys = [_rank(table.frame[name], table.schema) for name in order or ()]
+        if order is None:
+            keys = [settings.rng.random(table.frame.height)]
+        by = (
+            np.lexsort((*keys[::-1], table.owner))
+            if keys
+            else np.argsort(table.owner, kind="stable")
+        )
+        every, frame = table.frame.columns, table.frame.select(names)[by]
+        table = replace(table, frame=frame, owner=table.owner[by], people=table.people[by])
+        sheet = cls(
+            table.name, len(by), frame, Schema(table.schema[name] for name in names), table, every
+        )
+        called = f"table '{table.name}': " if table.name else ""
+        if found:
+            sheet.notes.append(f"{called}the rows of a person are in the order of '{found}'")
+        elif order is None:
+            sheet.notes.append(f"{called}the rows of a person have no order: none is released")
+        if order:
+            sheet._take_time(order[0])
+        return sheet
+
+    def _take_time(self, name: str) -> None:
+        """Take a column for the time of the rows, if it is a number or a date."""
+        if name not in self.frame.columns or self.table is None:
+            return
+        series, column = self.frame[name], self.schema[name]
+        if column.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME) or column.special:
+            return
+        gone = series.null_count()
+        if gone > _SPARSE * len(series) or gone == len(series):
+            return
+        if gone:  # such rows come last: they are as late as the row before
+            owner = pl.Series(self.table.owner)
+            filled = series.to_frame().with_columns(owner.alias(_WHO))
+            filled = filled.with_columns(pl.col(name).forward_fill().backward_fill().over(_WHO))
+            series = filled[name].forward_fill().backward_fill()
+            self.frame = self.frame.with_columns(series)
+        self.time = name
+
+    def lift(self, parent: Sheet, settings: Settings, *, middle: bool) -> None:
+        """Hand up the number of rows, the first and last time, and what does not change."""
+        table = self.table
+        assert table is not None
+        counts = np.bincount(table.owner, minlength=parent.height)
+        rows = Rows(table.owner, counts)
+        none, end = counts == 0, np.cumsum(counts) - 1
+        begin = np.where(none, 0, end - counts + 1)
+        whole = self.summarised()
+        changes = {c: _changes(whole[c], rows) for c in whole.columns}
+        several = max(int((counts > 1).sum()), 1)
+        self.least = int(none.sum() < draw_threshold(settings.k, settings.rng))
+        count = table.summary("count")
+        parent._add(_COUNT, Column(count, Kind.INTEGER), pl.Series(counts))
+        for name in whole.columns:
+            changing = len(np.unique(table.owner[changes[name]]))
+            inner = name in self.frame.columns and self.frame.height
+            if inner and name != self.time and changing <= (1 - _CONSTANT) * several:
+                self._move(name, parent, whole[name], begin, none, count, exceptions=changing)
+        if self.time is not None:
+            self._hand_time(parent, rows, begin, np.maximum(end, 0), none, count, settings)
+        if middle:
+            self._hand_means(parent, rows, none)
+        self.frame = self.frame.drop(list(self.constant))
+
+    def _move(
+        self,
+        name: str,
+        parent: Sheet,
+        series: pl.Series,
+        begin: Ints,
+        none: Flags,
+        count: str,
+        *,
+        exceptions: int,
+    ) -> None:
+        assert self.table is not None
+        there = self.table.label(name)
+        self.constant[name] = there
+        parent._add(MOVED, replace(self.schema[name], name=there), value_at(series, begin, none))
+        if none.any():
+            parent.rules.append(f"{quote(there)} is missing if {quote(count)} < 1")
+        if exceptions:
+            self.notes.append(
+                f"column '{there}' does not change among the rows of nearly everybody: it does in "
+                "nobody's of the release"
+            )
+
+    def _hand_time(
+        self,
+        parent: Sheet,
+        rows: Rows,
+        begin: Ints,
+        end: Ints,
+        none: Flags,
+        count: str,
+        settings: Settings,
+    ) -> None:
+        assert self.table is not None
+        assert self.time is not None
+        series, column = self.frame[self.time], self.schema[self.time]
+        first, last = (self.table.summary(f, self.time) for f in ("min", "max"))
+        for name, at in ((first, begin), (last, end)):
+            parent._add(_TIME, replace(column, name=name), value_at(series, at, none))
+            if none.any():
+                parent.rules.append(f"{quote(name)} is missing if {quote(count)} < 1")
+        parent.rules.append(f"{quote(first)} is not missing if {quote(count)} > 0")
+        if series.dtype.is_numeric() or series.dtype.is_temporal():
+            gap = least_gap(numbers_of(series), rows, self.table, settings)
+            more = f" + {gap!r} * ({quote(count)} - 1)" if gap else ""
+            parent.near.append(first)
+            parent.rules.append(f"{quote(last)} >= {quote(first)}{more}")
+            parent.rules.append(f"{quote(last)} = {quote(first)} if {quote(count)} = 1")
+
+    def _hand_means(self, parent: Sheet, rows: Rows, none: Flags) -> None:
+        """Hand up what the rows of a parent are like: its other children do not see it else."""
+        assert self.table is not None
+        owner = pl.Series(_WHO, rows.parent)
+        for name in self.frame.columns:
+            series = self.frame[name]
+            if name in self.constant or name == self.time or not series.dtype.is_numeric():
+                continue
+            there = self.table.summary("mean", name)
+            means = series.cast(pl.Float64).to_frame().with_columns(owner).group_by(_WHO).mean()
+            every = pl.DataFrame({_WHO: np.arange(len(none))}, schema={_WHO: owner.dtype})
+            found = every.join(means, on=_WHO, how="left", maintain_order="left")[name].round(6)
+            parent._add(_MEAN, Column(there, Kind.DECIMAL), found)
+            parent.made.append(there)
+
+    def _add(self, rank: int, column: Column, series: pl.Series) -> None:
+        self.lifted.append((rank, column, series.alias(column.name)))
+        self.schema = self.schema.with_column(column)
+
+    def summarised(self) -> pl.DataFrame:
+        """Return the table with what its children handed up: numbers of rows and times first."""
+        ranked = sorted(self.lifted, key=lambda one: one[0])
+        early = [series for rank, _, series in ranked if rank < MOVED]
+        late = [series for rank, _, series in ranked if rank >= MOVED]
+        return pl.DataFrame([*early, *self.frame, *late])
+
+    def fit(
+        self,
+        above: tuple[pl.DataFrame, Mapping[str, Any]],
+        settings: Settings,
+        learnt: Flags,
+        rules: list[PlacedRule] | None,
+    ) -> tuple[FittedRows, pl.DataFrame]:
+        """Learn the rows of the table, given the rows of the parent."""
+        table, whole = self.table, self.summarised()
+        assert table is not None
+        names = [n for n in table.schema.released if n in table.frame.columns]
+        first, last = (
+            None if self.time is None else table.summary(f, self.time) for f in ("min", "max")
+        )
+        fitted = FittedRows(
+            table.name, table.parent, names, None, Plan(), None, self.least,
+            table.summary("count"), first, last, dict(self.constant), list(self.made),
+            list(above[1]), {}, {},
+        )  # fmt: skip
+        if not whole.width or not whole.height:
+            return fitted, self._complete(whole, above[0])
+        fitted = self._learn(whole, above, settings, learnt, fitted, rules)
+        return fitted, self._complete(whole, above[0])
+
+    def _learn(
+        self,
+        whole: pl.DataFrame,
+        above: tuple[pl.DataFrame, Mapping[str, Any]],
+        settings: Settings,
+        learnt: Flags,
+        fitted: FittedRows,
+        rules: list[PlacedRule] | None,
+    ) -> FittedRows:
+        table, (k, exact, rng) = self.table, settings
+        assert table is not None
+        counted = learnt[table.people]
+        whole, owner, people = whole.filter(counted), table.owner[counted], table.people[counted]
+        schema = Schema(self.schema[name] for name in whole.columns)
+        crowd = Crowd.of_kept(k, np.ones(len(people), dtype=bool), people, rng)
+        encoder = TableEncoder(schema).fit(whole, (), crowd)
+        columns = {column.name: column for column in encoder.plain(whole, k, rng, people)}
+        shown = as_released(whole, encoder.codecs, columns)
+        rows = Rows(owner, np.bincount(owner, minlength=above[0].height))
+        fixed = self.constant if rules is None else _joined(one.fixed for one in rules)
+        shown = shown.with_columns(
+            _fixed(name, there, shown, above[0], rows) for name, there in fixed.items()
+        )
+        if rules is None:
+            found = find_rules(shown, columns, k, people, writings_of(encoder.codecs), rng)
+            asked = [(rule, True) for rule in found if not {*rule.columns} <= {*fixed}]
+        else:
+            asked = [(one.rule, False) for one in rules if {*one.rule.columns} <= {*shown.columns}]
+        also = [(parse_rule(text, shown.columns), True) for text in self.rules]
+        asked = [*also, *asked]
+        used = {name for rule, _ in asked for name in rule.columns}
+        fixed = {name: there for name, there in fixed.items() if name in used}
+        shown = shown.select(*columns, *fixed)
+        every = np.ones(len(people), dtype=bool)
+        given = frozenset([self.time] if self.time is not None else [])
+        near = frozenset(name for name in fixed if name.startswith(BEFORE)) | {*self.near}
+        planner = Planner(shown, encoder.codecs, columns, k, people, rng, every, given, near)
+        plan, modelled = planner.plan(asked)
+        parents = _as_known(above[0], above[1], fitted.parents)
+        demands = [one.demand for one in locate_sensitive(whole, schema)]
+        gap = 0.0
+        if self.time is not None:
+            time = columns[self.time]
+            assert isinstance(time, NumberColumn)
+            gap = least_gap(time.values, rows, replace(table, people=people), settings)
+        model = fit_sequence(
+            modelled, parents, rows, people, k, rng,
+            time=self.time, gap=gap, exact=exact, demands=demands,
+        )  # fmt: skip
+        types = {there: shown.schema[name] for name, there in fixed.items()}
+        return replace(fitted, encoder=encoder, plan=plan, model=model, fixed=fixed, types=types)
+
+    def _complete(self, whole: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
+        assert self.table is not None
+        moved = [above[there][self.table.owner].alias(n) for n, there in self.constant.items()]
+        return pl.DataFrame([*whole, *moved])
+
+
+def _fixed(
+    name: str, there: str, shown: pl.DataFrame, above: pl.DataFrame, rows: Rows
+) -> pl.Series:
+    """Return a column of the row before, or of the parent, for each row."""
+    if name.startswith(BEFORE):
+        first = rows.place == 0
+        return value_at(shown[there], np.maximum(np.arange(shown.height) - 1, 0), first).alias(name)
+    return above[there][rows.parent].alias(name)
+
+
+def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    return {name: there for part in parts for name, there in part.items()}
+
+
+def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
+    """Return the time that rises within people, as rows stand; a date that varies, else none."""
+    by = np.argsort(people, kind="stable")
+    same = people[by][1:] == people[by][:-1]
+    if not same.any():
+        return None
+    found: list[tuple[float, str]] = []
+    for name in schema.released:
+        column = schema[name]
+        dated = column.kind is Kind.DATETIME
+        if name not in frame.columns or column.kind not in (Kind.INTEGER, Kind.DATETIME):
+            continue
+        if not dated and not {"date", "time"} & topics_of(name).keys():
+            continue
+        values = _rank(frame[name], schema)[by]
+        if np.isnan(values).mean() > _SPARSE:
+            continue
+        steps = np.diff(values)[same]
+        falls = len(np.unique(people[by][1:][same][steps < 0]))
+        rising = falls <= (1 - _RISES) * len(np.unique(people))
+        moves = float((steps != 0).mean())
+        if moves > 0 and (rising or dated):
+            found.append((2 * rising + moves, name))
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
+def least_gap(values: Floats, rows: Rows, table: RowTable, settings: Settings) -> float:
+    """Return the step that time rises by at least from row to row, of all but a few people."""
+    steps = np.diff(values)[rows.place[1:] > 0]
+    people = table.people[1:][rows.place[1:] > 0]
+    steps, known = np.round(steps, 9), np.isfinite(steps)
+    enough = draw_threshold(settings.k, None if settings.exact else settings.rng)
+    least = 0.0
+    for step in np.unique(steps[known & (steps >= 0)])[:64].tolist():
+        if people_among(known & (steps <= step), people) >= enough:
+            # the step of a clock, which many share, or just the shortest of many steps
+            least = step if people_among(known & (steps == step), people) >= enough else 0.0
+            break
+    if table.unique and not least:
+        least = float(np.min(steps[known & (steps > 0)], initial=1.0))
+    return float(least)
+
+
+def _changes(series: pl.Series, rows: Rows) -> Flags:
+    """Return which rows differ from the row before of the same parent."""
+    same = series.eq_missing(series.shift(1)).fill_null(False).to_numpy()
+    return ~same & (rows.place > 0)
+
+
+def value_at(series: pl.Series, rows: Ints, none: Flags) -> pl.Series:
+    """Return some rows of a column, null where there is none."""
+    if not len(series):
+        return pl.Series(series.name, [None] * len(rows), dtype=series.dtype)
+    found = series[rows]
+    return found.zip_with(pl.Series(~none), pl.Series([None], dtype=series.dtype))
+
+
+def _rank(series: pl.Series, schema: Schema) -> Floats:
+    """Return a column as numbers to sort by, dates that are written as text by what they say."""
+    column = next((one for one in schema if one.name == series.name), None)
+    if series.dtype.is_numeric() or series.dtype.is_temporal():
+        values = numbers_of(series)
+    elif column is not None and column.kind in (Kind.DATETIME, Kind.INTEGER, Kind.DECIMAL):
+        encoder = TableEncoder(Schema([column])).fit(series.to_frame())
+        plain = encoder.plain(series.to_frame(), 1, np.random.default_rng(0))[0]
+        values = plain.values if isinstance(plain, NumberColumn) else plain.codes.astype(float)
+    else:
+        ranks = series.cast(pl.String).rank("dense").cast(pl.Float64)
+        values = ranks.fill_null(np.nan).to_numpy()
+    return values
+
+
+def _as_known(frame: pl.DataFrame, codecs: Mapping[str, Any], names: Iterable[str]) -> list[Cells]:
+    """Return columns as the synthesis takes them, in the words of a release."""
+    return [codecs[name].as_known(frame[name]) for name in names]

@@ -188,7 +188,7 @@ def _order(table: pl.DataFrame, columns: Iterable[Column], by: Sequence[str]) ->
     """Return the time by which the rows of a person or a parent follow each other, if any."""
     import polars as pl
 
-    from tulle.condense._histories import find_order
+    from tulle.condense._row_tables import find_order
     from tulle.table.schema import Schema
 
     if not by:

@@ -21,7 +21,7 @@ from tulle._attacks.records import chosen
 from tulle._attacks.result import AttackResult
 from tulle._plurals import counted
 from tulle.auditing._tables import NUMBERS, Aligned, align, coded_alike, read_values
-from tulle.condense._histories import find_order
+from tulle.condense._row_tables import find_order
 from tulle.database.database import Database
 from tulle.table._person import person_names
 from tulle.table.schema import Column, Kind, Role, Schema

@@ -59,7 +59,11 @@ VISITS = pl.DataFrame({"id": [1, 2], "visit": [1, 2], "day": [1, 2]})
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"links": {"visits": ("id", "people"), "people": ("born", "visits")}}, DataError, "above"),
+        (
+            {"links": {"visits": ("id", "people"), "people": ("born", "visits")}},
+            DataError,
+            "above it",
+        ),
         ({"links": {"visits": [("id", "people"), ("visit", "labs")]}}, DataError, "two parents"),
         (
             {"links": {"visits": ("visit", "labs"), "labs": ("visit", "visits")}},

@@ -58,7 +58,7 @@ _MOST_INDICATORS = 6  # of a category in a regression
 Check = Callable[[Mapping[str, Any], Ints, int], Flags]
 
 
-class Rows(NamedTuple):
+class Sequences(NamedTuple):
     """Rows sorted by parent, each parent's in order."""
 
     parent: Ints  # (n,)
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
         return np.arange(len(self.parent)) - self.begin[self.parent]
 
     @classmethod
-    def of(cls, counts: Ints) -> Rows:
+    def of(cls, counts: Ints) -> Sequences:
         """Return the rows of parents that have so many each."""
         return cls(np.repeat(np.arange(len(counts)), counts), counts)
 
@@ -132,7 +132,7 @@ class Known:
         return np.stack(parts, axis=1) if parts else np.zeros((n, 0), np.uint8)
 
 
-class Line(NamedTuple):
+class Regression(NamedTuple):
     """A regression over everybody on what is known: numbers, and indicators of categories."""
 
     names: list[str]
@@ -157,7 +157,7 @@ class Target:
     known: list[str]  # the features of its forest
     cells: Cells  # of what is drawn: values, steps, or what a line leaves
     forest: Forest
-    line: Line | None = None
+    line: Regression | None = None
     steps: Cells | None = None  # that the line is cut into, as one more feature
     base: str = ""  # what is drawn is added to it: "before", "line", or nothing; or "same"
     decimals: int | None = None
@@ -223,7 +223,7 @@ class SequenceModel:
     ) -> dict[str, Any]:
         """Draw as many rows for each parent as it has, one step for all of them at a time."""
         self.verify()
-        drawing = _Drawing(self, parents, Rows.of(counts), times, rng)
+        drawing = _Drawing(self, parents, Sequences.of(counts), times, rng)
         for place in range(int(counts.max(initial=0))):
             drawing.step(place, check)
         return drawing.out
@@ -236,7 +236,7 @@ class _Drawing:
         self,
         model: SequenceModel,
         parents: Sequence[Column],
-        rows: Rows,
+        rows: Sequences,
         times: Times | None,
         rng: np.random.Generator,
     ) -> None:
@@ -363,7 +363,7 @@ def just_drawn(column: Column, known: Mapping[str, Column], time: str | None) ->
 def fit_sequence(
     columns: Sequence[Column],
     parents: Sequence[Column],
-    rows: Rows,
+    rows: Sequences,
     people: Ints,
     k: int,
     rng: np.random.Generator,
@@ -381,7 +381,7 @@ def fit_sequence(
         Of the rows.
     parents : sequence of NumberColumn and CategoryColumn
         Of the parents.
-    rows : Rows
+    rows : Sequences
         Which parent the rows belong to, in order.
     people : ndarray (n,) of int
         The person of each row.
@@ -419,7 +419,7 @@ def fit_sequence(
     return model
 
 
-def times_of(values: Floats, rows: Rows) -> Times:
+def times_of(values: Floats, rows: Sequences) -> Times:
     """Return the first and the last time of each parent, NaN where it has no rows."""
     padded = np.r_[values, np.nan]
     none, end = rows.counts == 0, rows.begin + rows.counts - 1
@@ -434,7 +434,7 @@ class _Fitting:
 
     columns: Sequence[Column]
     parents: Sequence[Column]
-    rows: Rows
+    rows: Sequences
     owners: Owners
     k: int
     time: str | None
@@ -535,7 +535,7 @@ class _Fitting:
         known: Known,
         owners: Owners,
         rng: np.random.Generator,
-    ) -> tuple[Line | None, Cells | None, NumberColumn]:
+    ) -> tuple[Regression | None, Cells | None, NumberColumn]:
         """Regress a column of many values on what is known; return what is left to draw, too."""
         level, _ = fit_cells(now, self.k, owners, rng, exact=self.exact)
         if not isinstance(level, NumberCells) or level.quantiles is None or now.coded:
@@ -592,7 +592,7 @@ def _regress(
     known: Known,
     people: int,
     bounds: tuple[float, float],
-) -> tuple[Line | None, float]:
+) -> tuple[Regression | None, float]:
     """Fit a ridge regression; return it with the part of the variance that it explains."""
     wanted = _numbers(now)
     there = np.isfinite(wanted)
@@ -609,7 +609,7 @@ def _regress(
     ridge = _RIDGE + 0.1 * _RIDGE * design.shape[1] / max(people, 1)
     moments = design.T @ design / len(design) + ridge * np.eye(design.shape[1])
     weights = np.linalg.solve(moments, design.T @ (target - target.mean()) / len(design)) / scale
-    line = Line(list(names), indicators, middle, weights, float(target.mean()), bounds)
+    line = Regression(list(names), indicators, middle, weights, float(target.mean()), bounds)
     left = target - line.at(
         {name: take_rows(known.columns[name], np.flatnonzero(there)) for name in names}
     )

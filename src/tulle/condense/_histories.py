@@ -24,7 +24,7 @@ from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import common_level
 from tulle.condense._people import check_people
 from tulle.condense._row_rules import PlacedRule, Placing, Sum, TableNames
-from tulle.condense._row_tables import MOVED, FittedRows, RowTable, Settings, Sheet, value_at
+from tulle.condense._row_tables import MOVED, FittedRows, RowDemands, RowTable, Sheet, value_at
 from tulle.condense._shaped import (
     Block,
     RuleSummary,
@@ -60,7 +60,7 @@ class Histories:
         Of people who ask for more than nine of ten do, no row is learnt from.
         """
         k = common_level(levels)
-        settings = Settings(k, self.exact, grouper.rng)
+        settings = RowDemands(k, self.exact, grouper.rng)
         self.name, self.columns = name, [c for c in schema.released if c in frame.columns]
         own = Schema(schema[column] for column in self.columns)
         sheets = {name: Sheet(name, len(levels), frame.select(self.columns), own)}
@@ -139,7 +139,7 @@ class Histories:
     ) -> tuple[dict[str, pl.DataFrame], dict[str, Ints]]:
         """Draw people and their rows; return the tables, and the parent of each row.
 
-        Rows that break a rule which was asked for are refused, unless they are accepted.
+        Sequences that break a rule which was asked for are refused, unless they are accepted.
         """
         self.verify()
         whole = {self.name: self.people.draw(n, rng)}

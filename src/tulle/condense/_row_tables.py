@@ -21,7 +21,7 @@ from tulle._relations.values import as_released, numbers_of, writings_of
 from tulle._shape.columns import Column as Cells
 from tulle._shape.columns import NumberColumn
 from tulle._shape.quantiles import draw_threshold
-from tulle._shape.sequence import Rows, SequenceModel, Times, fit_sequence
+from tulle._shape.sequence import SequenceModel, Sequences, Times, fit_sequence
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._row_rules import BEFORE, PlacedRule
@@ -39,7 +39,7 @@ _SPARSE = 0.05  # of the rows: where time is missing in more, it is a column lik
 
 @dataclass(frozen=True)
 class RowTable:
-    """Rows that belong to the rows of another table, while they are learnt from."""
+    """Sequences that belong to the rows of another table, while they are learnt from."""
 
     name: str
     parent: str
@@ -60,7 +60,7 @@ class RowTable:
         return f"{function}({inside})"
 
 
-class Settings(NamedTuple):
+class RowDemands(NamedTuple):
     """What is asked of every table."""
 
     k: int
@@ -98,7 +98,7 @@ class FittedRows:
         if self.first is not None and self.last is not None and self.model is not None:
             counts = np.where(above[self.first].is_null().to_numpy(), 0, counts)
             times = self._times(above, counts)
-        rows = Rows.of(counts)
+        rows = Sequences.of(counts)
         known = _as_known(above, codecs, self.parents)
         frame = pl.DataFrame()
         if self.model is not None and self.encoder is not None:
@@ -127,10 +127,10 @@ class FittedRows:
 
 
 class _Completing:
-    """Rows completed by their rules, step by step."""
+    """Sequences completed by their rules, step by step."""
 
     def __init__(
-        self, table: FittedRows, above: pl.DataFrame, rows: Rows, rng: np.random.Generator
+        self, table: FittedRows, above: pl.DataFrame, rows: Sequences, rng: np.random.Generator
     ) -> None:
         self.table, self.above, self.rows, self.rng = table, above, rows, rng
         self.done: list[pl.DataFrame] = []  # by place; the row number is the parent
@@ -202,7 +202,7 @@ class Sheet:
         return self.names or self.frame.columns
 
     @classmethod
-    def of(cls, table: RowTable, settings: Settings) -> Sheet:
+    def of(cls, table: RowTable, settings: RowDemands) -> Sheet:
         """Put the rows of each parent in order: by time, or as they stand, or by lot."""
         names = [name for name in table.schema.released if name in table.frame.columns]
         order, found = table.order, ""
@@ -249,12 +249,12 @@ class Sheet:
             self.frame = self.frame.with_columns(series)
         self.time = name
 
-    def lift(self, parent: Sheet, settings: Settings, *, middle: bool) -> None:
+    def lift(self, parent: Sheet, settings: RowDemands, *, middle: bool) -> None:
         """Hand up the number of rows, the first and last time, and what does not change."""
         table = self.table
         assert table is not None
         counts = np.bincount(table.owner, minlength=parent.height)
-        rows = Rows(table.owner, counts)
+        rows = Sequences(table.owner, counts)
         none, end = counts == 0, np.cumsum(counts) - 1
         begin = np.where(none, 0, end - counts + 1)
         whole = self.summarised()
@@ -300,12 +300,12 @@ class Sheet:
     def _hand_time(
         self,
         parent: Sheet,
-        rows: Rows,
+        rows: Sequences,
         begin: Ints,
         end: Ints,
         none: Flags,
         count: str,
-        settings: Settings,
+        settings: RowDemands,
     ) -> None:
         assert self.table is not None
         assert self.time is not None
@@ -323,7 +323,7 @@ class Sheet:
             parent.rules.append(f"{quote(last)} >= {quote(first)}{more}")
             parent.rules.append(f"{quote(last)} = {quote(first)} if {quote(count)} = 1")
 
-    def _hand_means(self, parent: Sheet, rows: Rows, none: Flags) -> None:
+    def _hand_means(self, parent: Sheet, rows: Sequences, none: Flags) -> None:
         """Hand up what the rows of a parent are like: its other children do not see it else."""
         assert self.table is not None
         owner = pl.Series(_WHO, rows.parent)
@@ -352,7 +352,7 @@ class Sheet:
     def fit(
         self,
         above: tuple[pl.DataFrame, Mapping[str, Any]],
-        settings: Settings,
+        settings: RowDemands,
         learnt: Flags,
         rules: list[PlacedRule] | None,
     ) -> tuple[FittedRows, pl.DataFrame]:
@@ -377,7 +377,7 @@ class Sheet:
         self,
         whole: pl.DataFrame,
         above: tuple[pl.DataFrame, Mapping[str, Any]],
-        settings: Settings,
+        settings: RowDemands,
         learnt: Flags,
         fitted: FittedRows,
         rules: list[PlacedRule] | None,
@@ -391,7 +391,7 @@ class Sheet:
         encoder = TableEncoder(schema).fit(whole, (), crowd)
         columns = {column.name: column for column in encoder.plain(whole, k, rng, people)}
         shown = as_released(whole, encoder.codecs, columns)
-        rows = Rows(owner, np.bincount(owner, minlength=above[0].height))
+        rows = Sequences(owner, np.bincount(owner, minlength=above[0].height))
         fixed = self.constant if rules is None else _joined(one.fixed for one in rules)
         shown = shown.with_columns(
             _fixed(name, there, shown, above[0], rows) for name, there in fixed.items()
@@ -432,7 +432,7 @@ class Sheet:
 
 
 def _fixed(
-    name: str, there: str, shown: pl.DataFrame, above: pl.DataFrame, rows: Rows
+    name: str, there: str, shown: pl.DataFrame, above: pl.DataFrame, rows: Sequences
 ) -> pl.Series:
     """Return a column of the row before, or of the parent, for each row."""
     if name.startswith(BEFORE):
@@ -471,7 +471,7 @@ def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
     return max(found, key=lambda one: one[0])[1] if found else None
 
 
-def least_gap(values: Floats, rows: Rows, table: RowTable, settings: Settings) -> float:
+def least_gap(values: Floats, rows: Sequences, table: RowTable, settings: RowDemands) -> float:
     """Return the step that time rises by at least from row to row, of all but a few people."""
     steps = np.diff(values)[rows.place[1:] > 0]
     people = table.people[1:][rows.place[1:] > 0]
@@ -488,7 +488,7 @@ def least_gap(values: Floats, rows: Rows, table: RowTable, settings: Settings) -
     return float(least)
 
 
-def _changes(series: pl.Series, rows: Rows) -> Flags:
+def _changes(series: pl.Series, rows: Sequences) -> Flags:
     """Return which rows differ from the row before of the same parent."""
     same = series.eq_missing(series.shift(1)).fill_null(False).to_numpy()
     return ~same & (rows.place > 0)

@@ -23,6 +23,7 @@ from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, 
 from tulle.condense._diversity import Sensitive, locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._grouping import GroupAttributes, GroupFacts, Watcher, check_facts
+from tulle.condense._histories import LinkedRows
 from tulle.condense._levels import check_levels, feasible, locate_levels
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._papers import Papers
@@ -325,7 +326,7 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         return fewest_of(part.rests_on_ for part in self.condensers_)
 
     @property
-    def _weakest(self) -> Shape | Papers:
+    def _weakest(self) -> Shape | Papers | LinkedRows:
         """Return the synthesis of all classes, or that of the class with the smallest group."""
         if self._synthesis is not None:
             return self._synthesis

@@ -135,7 +135,7 @@ class DatabaseCondenser(BaseEstimator):
         self.groups_ = self._histories.fit(
             name, frame, schema, _row_tables(database, name), levels, Grouper(rng, levels)
         )
-        self._rng, self._database = rng, _Layout(database)
+        self._rng, self._database = rng, _KeyedTables(database)
         self._look_ups = _look_ups(database, int(levels.max()))
         self.rules_ = self._histories.rules_kept()
         notes = [
@@ -219,7 +219,7 @@ class DatabaseCondenser(BaseEstimator):
         check_flag("DatabaseCondenser", "accept_broken_rules", self.accept_broken_rules)
 
 
-class _Layout:
+class _KeyedTables:
     """What the tables of a database look like: columns, keys and links, but no row."""
 
     def __init__(self, database: Database) -> None:

@@ -188,8 +188,8 @@ class Database:
         """Put parents before children, and refuse tables that lead to nobody."""
         if self.people in self.parents:
             raise DataError(
-                f"table '{self.people}' is the table of people, but has a parent itself: whoever "
-                "stands above is who must be counted",
+                f"table '{self.people}' is the table of people, but has a parent itself: "
+                "state the table above it, whose people must be counted",
                 parameter="people",
             )
         try:

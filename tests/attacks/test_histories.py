@@ -27,10 +27,10 @@ def people(rng: np.random.Generator, count: int = 300) -> tuple[HistoryRows, Rec
 def shuffled(rows: HistoryRows, known: Records, rng: np.random.Generator
              ) -> tuple[HistoryRows, Records]:  # fmt: skip
     """Return the same people under other numbers."""
-    order = rng.permutation(rows.count)
+    order = rng.permutation(rows.n_people)
     place = np.argsort(order)[rows.people]
     by = np.argsort(place, kind="stable")
-    return HistoryRows(rows.records.take(by), place[by], rows.count), known.take(order)
+    return HistoryRows(rows.records.take(by), place[by], rows.n_people), known.take(order)
 
 
 def attack(name: str, original, release, control, rng) -> AttackResult:  # type: ignore[no-untyped-def]
@@ -75,7 +75,7 @@ def test_strangers_tell_nothing(name: str) -> None:
 def test_nothing_is_tried_where_there_is_nothing_to_try() -> None:
     rng = np.random.default_rng(0)
     rows, known = people(rng)
-    none = HistoryRows(rows.records.take(np.arange(0)), rows.people[:0], rows.count)
+    none = HistoryRows(rows.records.take(np.arange(0)), rows.people[:0], rows.n_people)
     assert walked(none, rows, rng) is None
     assert linkage_of_rows(none, rows, known, known, rng) is None
     assert linkage_of_rows(rows, none, known, known, rng) is None

@@ -165,6 +165,43 @@ def test_a_database_is_read_with_its_keys(kind: str, folder: Path, tmp_path: Pat
     ]  # fmt: skip
 
 
+def test_dates_may_be_text(folder: Path, tmp_path: Path) -> None:
+    """As text no two people share a date; as dates they are drawn, not copied."""
+    for name, frame in tables().items():
+        (folder / f"{name}.csv").unlink()
+        frame.with_columns(pl.col(pl.Date).dt.to_string("%d.%m.%Y")).write_parquet(
+            folder / f"{name}.parquet"
+        )
+    inspect(folder, tmp_path / "policy.toml")
+    quickly(folder, tmp_path / "release", tmp_path / "policy.toml")
+    after = read(tmp_path / "release")["visits"]
+    assert after["admitted"].str.contains(r"^\d\d\.\d\d\.\d{4}$").all()
+    days = after.with_columns(pl.col("admitted").str.to_date("%d.%m.%Y"))
+    assert days.select(pl.col("admitted").is_sorted().over("patient_id").all()).item()
+
+
+def test_a_person_has_one_key_in_all_tables(folder: Path, tmp_path: Path) -> None:
+    """As in records of a clinic, where laboratory values name visit and patient."""
+    visits = pl.read_csv(folder / "visits.csv").select("visit_id", "patient_id")
+    labs = pl.read_csv(folder / "labs.csv").join(visits, on="visit_id", maintain_order="left")
+    labs.write_csv(folder / "labs.csv")
+    policy = tmp_path / "policy.toml"
+    found = inspect(folder, policy)
+    assert "labs.visit_id -> visits -> patients." in found.notes
+    assert 'role = "person"' in policy.read_text()
+    quickly(folder, tmp_path / "release", policy)
+    after = read(tmp_path / "release")
+    assert after["labs"].columns == labs.columns
+    joined = after["labs"].join(after["visits"], on="visit_id", suffix="_of_visit")
+    assert joined.height == after["labs"].height
+    assert (joined["patient_id"] == joined["patient_id_of_visit"]).all()
+    labs.with_columns(patient_id=labs["patient_id"].shift(1, fill_value=0)).write_csv(
+        folder / "labs.csv"
+    )
+    with pytest.raises(DataError, match=r"'labs'.*'patient_id'"):
+        quickly(folder, tmp_path / "other", policy)
+
+
 def test_so_many_people_as_asked(folder: Path, policy: Path, tmp_path: Path) -> None:
     made = quickly(folder, tmp_path / "release", policy, people=37)
     assert made.summary["released_people"] == 37
@@ -272,15 +309,34 @@ def test_an_interruption_leaves_nothing(
 
     put, calls = tulle.io.write.put_table, []
 
-    def interrupted(*args: Any) -> None:
+    def interrupted(*args: Any, **named: Any) -> None:
         calls.append(1)
         if len(calls) == 3:
             raise stop
-        put(*args)
+        put(*args, **named)
 
     monkeypatch.setattr(tulle.io.write, "put_table", interrupted)
     with pytest.raises(stop):
         quickly(folder, tmp_path / "release", policy)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
+
+
+def test_an_interrupted_split_leaves_nothing(
+    folder: Path, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tulle.io.write
+
+    write, calls = tulle.io.write.write_table, []
+
+    def interrupted(*args: Any, **named: Any) -> None:
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        write(*args, **named)
+
+    monkeypatch.setattr(tulle.io.write, "write_table", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        split_file(folder, tmp_path / "members", control=tmp_path / "control", policy=policy)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
 
 

@@ -30,7 +30,7 @@ class HistoryRows(NamedTuple):
 
     records: Records
     people: Ints
-    count: int  # of people, some of whom have no row
+    n_people: int  # some of them have no row
 
     @property
     def starts(self) -> Ints:
@@ -190,14 +190,14 @@ def linkage_of_rows(
     """
     if not len(original.people) or not len(release.people):
         return None
-    tried = chosen(original.count, attempts, rng)
+    tried = chosen(original.n_people, attempts, rng)
     tried = tried[np.isin(tried, original.people)]
     apart = spacing(tried, people)
     links = _linked(original, tried, release, rng)
     guesses = rng.integers(0, len(released), len(tried))
     strangers: Flags | None = None
     if control is not None and len(control[0].people):
-        some = chosen(control[0].count, attempts, rng)
+        some = chosen(control[0].n_people, attempts, rng)
         some = some[np.isin(some, control[0].people)]
         outside = control[1].take(some)
         found = released.take(_linked(control[0], some, release, rng))
@@ -226,7 +226,7 @@ def _linked(rows: HistoryRows, tried: Ints, release: HistoryRows, rng: np.random
     links = np.empty(len(tried), np.int64)
     for place, few in enumerate(known):
         far = [_distances(rows.records, row, release.records) for row in np.unique(few)]
-        links[place] = sum(np.minimum.reduceat(one, starts) for one in far).argmin()
+        links[place] = np.sum([np.minimum.reduceat(one, starts) for one in far], axis=0).argmin()
     return owners[links]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,13 +21,15 @@ from tulle._commands._linked import (
 from tulle._commands._options import Options
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
-from tulle.errors import ParameterError, PrivacyError
+from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.table.schema import Kind, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
     from tulle._types import FilePath
     from tulle.auditing import Audit
+    from tulle.database.database import Database
     from tulle.releases import Manifest
 
 METHOD = "condensation of linked tables"
@@ -119,10 +122,54 @@ def _made(original: LinkedTables, apart: LinkedTables | None, options: Any) -> M
         accept_broken_rules=options.accept_broken_rules,
         random_state=options.seed,
     )
+    _refuse_two_people(original)
     with options.naming(rules=f"{options.policy_file}: [rules]"):
         frames = condenser.fit(original.database).sample(options.people)
-    made = Made(original, apart, condenser, frames)
+    made = Made(original, apart, condenser, _with_persons(original, frames))
     _refuse_unlinked(made)
+    return made
+
+
+def _person_columns(tables: LinkedTables) -> dict[str, list[str]]:
+    """Return the columns of tables further down that name the person once more."""
+    return {
+        name: [column.name for column in columns if column.role is Role.PERSON]
+        for name, columns in tables.columns.items()
+        if name != tables.database.people
+    }
+
+
+def _keys_of_rows(database: Database, name: str) -> pl.Series:
+    """Return the key of the person of each row of a table."""
+    people = database.tables[database.people]
+    return people[database.keys[database.people][0]][database.persons[name]]
+
+
+def _refuse_two_people(tables: LinkedTables) -> None:
+    """Raise if a row leads to one person by its parent, and names another."""
+    for name, columns in _person_columns(tables).items():
+        for column in columns:
+            frame, keys = tables.database.tables[name], _keys_of_rows(tables.database, name)
+            other = int((frame[column] != keys).sum())
+            if other:
+                raise DataError(
+                    f"{counted(other, 'row')} of '{name}' belong to one person by the parent, and "
+                    f"to another by '{column}': nobody can be counted. Correct them, or give the "
+                    "column the role 'identifier'"
+                )
+
+
+def _with_persons(tables: LinkedTables, frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Return the released tables, in which a person is named by the same new key everywhere."""
+    asked = _person_columns(tables)
+    if not any(asked.values()):
+        return frames
+    released = tables.like(frames)
+    made = dict(frames)
+    for name, columns in asked.items():
+        keys = _keys_of_rows(released, name)
+        whole = released.tables[name].with_columns(keys.alias(column) for column in columns)
+        made[name] = whole.select(n for n in tables.frames[name].columns if n in whole.columns)
     return made
 
 
@@ -133,7 +180,8 @@ def _refuse_unlinked(made: Made) -> None:
         raise PrivacyError("released rows lead to nobody: nothing was written")
     for name, columns in made.original.columns.items():
         for column in columns:
-            if column.name in made.frames[name].columns and not column.keep_rare:
+            word = column.kind in (Kind.CATEGORY, Kind.TEXT) and not column.keep_rare
+            if word and column.name in made.frames[name].columns:
                 _refuse_rare(made, name, column.name)
 
 
@@ -272,7 +320,9 @@ def _manifest(made: Made, source: dict[str, Any], options: Any) -> Manifest:
         columns={
             f"{table}.{name}": entry
             for table, columns in made.original.columns.items()
-            for name, entry in column_entries(columns, declared=True).items()
+            for name, entry in column_entries(
+                columns, declared=True, released=made.frames[table].columns
+            ).items()
         },
         source=source,
         output={"tables": {name: frame.columns for name, frame in made.frames.items()}},
@@ -295,9 +345,8 @@ def _write(job: Job, made: Made, manifest: Manifest, found: Audit, suffix: str) 
         parts = {}
         for name, frame in made.frames.items():
             file = file_of(name, suffix)
-            parts[file] = write_part(
-                folder, file, frame.height, lambda out, f=frame, n=file: put_table(f, out, n)
-            )
+            put_it = partial(put_table, frame, name=file)
+            parts[file] = write_part(folder, file, frame.height, put_it)
         return with_verdict(manifest, found, job.accepted), parts
 
     write_parts(job.output, put, sources=job.sources, sign_key=job.signer, force=job.force)

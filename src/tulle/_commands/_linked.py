@@ -14,7 +14,7 @@ from tulle.errors import DataError, ParameterError, PolicyError, TulleError, nea
 from tulle.io._formats import display_name, is_sql
 from tulle.table._linked import LEFT_OUT, LOOK_UP, TableSection
 from tulle.table.policy import Policy, load_policy
-from tulle.table.schema import Column
+from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
@@ -88,7 +88,7 @@ class LinkedTables:
         return [
             {**row, "column": f"{name}.{row['column']}"}
             for name, columns in self.columns.items()
-            for row in left_out_rows(columns)
+            for row in left_out_rows([c for c in columns if c.role is not Role.PERSON])
         ]
 
     def notes(self) -> list[str]:

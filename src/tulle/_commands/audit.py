@@ -81,8 +81,9 @@ def audit_files(
     # an original may be audited against itself
     files = (original, release, control, *earlier, known)
     tables = {os.path.realpath(path): path for path in files if path is not None}
-    reads, among = tables | {"--policy": policy}, "databases" if linked else "folders"
-    check_files(reads, report=report, force=force, **{among: tuple(tables)})
+    reads, whole = tables | {"--policy": policy}, tuple(tables)
+    folders, databases = ((), whole) if linked else (whole, ())
+    check_files(reads, report=report, folders=folders, databases=databases, force=force)
     _refuse_other_kinds(release)
     options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
@@ -202,11 +203,11 @@ def _audit_linked(
         raise ParameterError(f"{unmet[0]} is for a single table, not for linked ones: drop it")
     policy, file = options.policy, options.policy_file
     people = open_linked(original, policy, file)
-    others = [
-        None if place is None else open_linked(place, policy, file, like=people).database
-        for place in (release, control)
-    ]
-    compared = ComparedPeople(people.database, others[0], others[1], people.columns)
+    released = open_linked(release, policy, file, like=people).database
+    others = None
+    if control is not None:
+        others = open_linked(control, policy, file, like=people).database
+    compared = ComparedPeople(people.database, released, others, people.columns)
     with options.naming():
         return audit_people(
             compared, options.seed, target=options.target, k=options.k, attempts=options.attempts,

@@ -118,9 +118,8 @@ def _inspect_linked(source: FilePath, target: Path, *, keep: bool, force: bool) 
     for name, section in plan.tables.items():
         ways = {*section.key, *section.link, *([plan.people.key] if not section.parent else [])}
         table, second = linked.frames[name], plan.second.get(name, {})
-        guesses[name] = (
-            [] if section.role else _linked_guesses(table.drop(ways & {*table.columns}), second)
-        )
+        own, people = table.drop(ways, strict=False), plan.people.table
+        guesses[name] = [] if section.role else _linked_guesses(own, second, people)
         columns = tuple(_with_advice(guess) for guess in guesses[name])
         order = _order(table, columns, section.link if section.parent else ())
         sections[name] = replace(section, columns=columns, order=order)
@@ -142,7 +141,7 @@ def _inspect_linked(source: FilePath, target: Path, *, keep: bool, force: bool) 
         [
             {**row, "column": dot + row["column"]}
             for dot, g in rows
-            for row in left_out_rows([g.column])
+            for row in left_out_rows([g.column] if g.column.role is not Role.PERSON else [])
         ],
         [],
         [],
@@ -151,21 +150,22 @@ def _inspect_linked(source: FilePath, target: Path, *, keep: bool, force: bool) 
     )
 
 
-def _linked_guesses(frame: pl.DataFrame, second: Mapping[str, str]) -> list[Guess]:
-    """Return what the columns are; what holds another key names people, and is not released."""
+def _linked_guesses(frame: pl.DataFrame, second: Mapping[str, str], people: str) -> list[Guess]:
+    """Return what the columns are; what holds another key names people, and is not released.
+
+    But the key of the people themselves is: as the new one.
+    """
     from tulle.guessing.columns import guess_columns
 
-    return [
-        replace(
-            guess,
-            column=replace(guess.column, role=Role.IDENTIFIER,
-                           reason=f"holds the key of {second[guess.column.name]}"),
-            needs_decision=False,
-        )
-        if guess.column.name in second
-        else guess
-        for guess in guess_columns(frame)
-    ]  # fmt: skip
+    found = []
+    for guess in guess_columns(frame):
+        of = second.get(guess.column.name)
+        if of is not None:
+            role = Role.PERSON if of == people else Role.IDENTIFIER
+            column = replace(guess.column, role=role, reason=f"holds the key of {of}")
+            guess = replace(guess, column=column, needs_decision=False)
+        found.append(guess)
+    return found
 
 
 def _linked_notes(
@@ -188,7 +188,7 @@ def _order(table: pl.DataFrame, columns: Iterable[Column], by: Sequence[str]) ->
     """Return the time by which the rows of a person or a parent follow each other, if any."""
     import polars as pl
 
-    from tulle.condense._histories import find_order
+    from tulle.condense._row_tables import find_order
     from tulle.table.schema import Schema
 
     if not by:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import column_of
@@ -108,10 +110,18 @@ def _split_linked(
     known = Policy() if policy is None else load_policy(policy)
     whole = open_linked(source, known, policy)
     halves, suffix = whole.divided(share, seed), suffix_of(source)
-    for folder, half in zip(folders.values(), halves):
-        Path(folder).mkdir(mode=0o700, exist_ok=True)
-        for name, frame in half.frames.items():
-            write_table(frame, Path(folder) / file_of(name, suffix), private=True, force=force)
+    with ExitStack() as hidden:  # what is interrupted leaves nothing
+        places = []
+        for folder, half in zip(folders.values(), halves):
+            parent = Path(folder).parent
+            place = Path(hidden.enter_context(TemporaryDirectory(prefix=".tulle-", dir=parent)))
+            for name, frame in half.frames.items():
+                write_table(frame, place / file_of(name, suffix), private=True)
+            places.append((place, Path(folder)))
+        for place, there in places:
+            there.mkdir(mode=0o700, exist_ok=True)
+            for file in list(place.iterdir()):
+                os.replace(file, there / file.name)
     counts = [half.database.n_people for half in halves]
     summary = {"members": counts[0], "control": counts[1], "people": sum(counts),
                "tables": len(whole.frames), "person": known.people.key}  # fmt: skip

@@ -21,7 +21,7 @@ from tulle._attacks.records import chosen
 from tulle._attacks.result import AttackResult
 from tulle._plurals import counted
 from tulle.auditing._tables import NUMBERS, Aligned, align, coded_alike, read_values
-from tulle.condense._histories import find_order
+from tulle.condense._row_tables import find_order
 from tulle.database.database import Database
 from tulle.table._series import person_names
 from tulle.table.schema import Column, Kind, Role, Schema
@@ -262,12 +262,12 @@ def planned_on_rows(
         steps = [c.name for c in columns if _may_be_steps(people.rows[name][0][c.name], c)]
         if steps and name in original.order:
             rows = people.histories(name, steps)
-            yield partial(walked, *rows[:2], control=_third(rows), name=name)
+            yield partial(walked, rows[0], rows[1], control=_third(rows), name=name)
         seen = [c for c in columns if c.role is not Role.SENSITIVE and c.kind is not Kind.DECIMAL]
         if any(column.kind not in _NEVER_ALONE for column in seen) or len(seen) > 1:
             rows = people.histories(name, [column.name for column in seen])
             control = None if tables.control is None else (rows[2], tables.control)
-            link = partial(linkage_of_rows, *rows[:2], *known, control=control)
+            link = partial(linkage_of_rows, rows[0], rows[1], known[0], known[1], control=control)
             yield partial(link, attempts=min(attempts or _LINKED, _LINKED), name=name)
 
 

@@ -142,7 +142,7 @@ def _counted(frames: Frames, link: Link) -> Link:
     own = frames[link.child].select(link.columns)
     keys = frames[link.parent].select(link.key).rename(dict(zip(link.key, link.columns)))
     try:
-        known = own.cast(dict(keys.schema)).join(keys.unique(), on=link.columns, how="semi").height
+        known = own.cast(keys.schema).join(keys.unique(), on=link.columns, how="semi").height
     except pl.exceptions.PolarsError:  # of declared keys, in databases without types
         return link
     return link._replace(orphans=own.height - known)
@@ -267,7 +267,7 @@ def _sentences(
     told = [f"{first}(key {key}; {leading} to it)."]
     if look_ups:
         told[0] += f" Look-up: {', '.join(look_ups)}."
-    for one in reversed(chosen.values()):  # parents first
+    for one in reversed(list(chosen.values())):  # parents first
         way, at = [one.parent], one.parent
         while at in chosen:
             at = chosen[at].parent

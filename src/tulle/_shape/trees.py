@@ -102,6 +102,7 @@ def fit_forest(
     exact: bool = False,
     demand: Diversity | None = None,
     most: int | None = None,
+    trees: int = TREES,
 ) -> Forest:
     """Grow trees for the cells of a column, on the cells of others.
 
@@ -146,7 +147,7 @@ def fit_forest(
             split, leaf = _take_back(demand, split, left, leaf, held, whole)
         return _counted(split, goes_left, left, leaf, held, target.size, owners)
 
-    return Forest(tuple(fitted(own) for own in spawn(rng, 1 if exact else TREES)))
+    return Forest(tuple(fitted(own) for own in spawn(rng, 1 if exact else trees)))
 
 
 def _grow(

@@ -450,7 +450,7 @@ class PartedRelease(GroupAttributes):
         return [broken.get(one.rule, 0) for one in self.rules_]
 
 
-class Engine(Protocol):
+class BlockEngine(Protocol):
     """Reads a table and condenses its blocks, somewhere."""
 
     @property
@@ -464,7 +464,7 @@ class Engine(Protocol):
 
 
 def condense_blocks(
-    engine: Engine,
+    engine: BlockEngine,
     schema: Schema,
     decide: Decide,
     write: Write,
@@ -477,7 +477,7 @@ def condense_blocks(
 
     Parameters
     ----------
-    engine : Engine
+    engine : BlockEngine
         Reads the table from the beginning, and does the work.
     schema : Schema
         The columns with their roles, without the target.

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.examples import few
 from tulle._large import machine, plan
 from tulle._large.facts import (
+    Apart,
     CommonKeys,
     HashSample,
     RowSample,
@@ -498,6 +499,21 @@ def test_work_within_work_stays_on_its_thread() -> None:
         return set(in_order(lambda _: get_ident(), range(5), 3))
 
     assert all(len(threads) == 1 for threads in in_order(inner, range(6), 2))
+
+
+def test_equal_rows_are_kept_apart_one_by_one_and_people_as_a_whole() -> None:
+    rows = pl.DataFrame({"x": np.repeat([1, 2, 3, 4], 1_000), "who": np.arange(4_000) // 8})
+    apart = Apart(0.25, 5, None)
+    kept = rows.select("x").with_columns(out=apart.among(rows.select("x")))
+    shares = kept.group_by("x").agg(pl.col("out").mean())["out"]
+    assert shares.min() > 0.18
+    assert shares.max() < 0.32
+    assert (kept["out"] == apart.among(rows.select("x"))).all()  # in every reading
+    people = rows.with_columns(out=Apart(0.25, 5, "who").among(rows)).group_by("who")
+    whole = people.agg(pl.col("out").mean())["out"]
+    assert set(whole) == {0.0, 1.0}
+    nobody = rows.with_columns(who=pl.lit(None, pl.Int64))
+    assert not Apart(0.9, 5, "who").among(nobody).any()
 
 
 def test_keys_depend_on_the_seed() -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from tulle._commands.condense import Condensed, Condensing
     from tulle._large.facts import Apart, Sampled
-    from tulle._large.plan import Engine, PartedRelease, Units
+    from tulle._large.plan import BlockEngine, PartedRelease, Units
     from tulle._types import FilePath
     from tulle.condense.condenser import Condenser
     from tulle.releases import Manifest
@@ -356,10 +356,12 @@ class PartWriter(NamedTuple):
         return WrittenPart(name, entry)
 
 
-class Engines(Protocol):
+class EngineOf(Protocol):
     """Gives an engine that sees some columns only, of people who are not kept apart."""
 
-    def __call__(self, names: list[str] | None = None, apart: Apart | None = None) -> Engine: ...
+    def __call__(
+        self, names: list[str] | None = None, apart: Apart | None = None
+    ) -> BlockEngine: ...
 
 
 @dataclass
@@ -378,7 +380,7 @@ class PartsMade:
 
     def write(
         self,
-        engine: Engines,
+        engine: EngineOf,
         entry: Callable[[int], dict[str, Any]],
         *,
         levels: str | None,
@@ -532,7 +534,7 @@ class Repeats:
             sample.merge(other.samples[name])
 
 
-def refuse_repeated(engine: Engines, columns: list[Column], records: int, seed: int) -> None:
+def refuse_repeated(engine: EngineOf, columns: list[Column], records: int, seed: int) -> None:
     """Raise if the values of a column that looks unique in a sample repeat in the table."""
     names = [column.name for column in columns if column.role is Role.IDENTIFIER]
     if not names or column_of(columns, Role.PERSON) is not None:

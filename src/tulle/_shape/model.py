@@ -35,7 +35,7 @@ from tulle._shape.columns import Column, Owners, cells_of, take_rows
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.scores import STEPS, Scores, fit_scores, second_moments, telling_columns
-from tulle._shape.trees import FEW, MOST_CELLS, Forest, capped, fit_forest
+from tulle._shape.trees import FEW, MOST_CELLS, TREES, Forest, capped, fit_forest
 from tulle._threads import cores, in_order, on_all_cores
 from tulle._types import Flags, Floats, Ints, Singles
 from tulle.errors import PrivacyError
@@ -217,6 +217,7 @@ def fit_shape(
     demands: Sequence[Diversity] = (),
     settled: bool = False,
     most: int | None = None,
+    trees: int = TREES,
 ) -> ShapeModel:
     """Fit the model of a table.
 
@@ -248,8 +249,8 @@ def fit_shape(
         column is never restored from another: a value that gives it away would reveal it.
     settled : bool
         Whether a larger table decided which categories there are.
-    most : int, optional
-        Rows that trees are grown on; the counts of their leaves are those of all rows.
+    most, trees : int, optional
+        Rows that each tree of a column is grown on, whose leaves count all, and how many there are.
     """
     asked = {demand.name: demand for demand in demands}
     n = len(cells_of(columns[0]))
@@ -280,7 +281,9 @@ def fit_shape(
     moments = second_moments(coordinates, cells, owners.people)
     scores = fit_scores(coordinates, moments, len(points), [model.ordered for model in models])
     known = telling_columns(coordinates, moments)
-    forests = _fit_forests(models, cells, owners, scores, known, least, rng, asked, most, k, exact)
+    forests = _fit_forests(
+        models, cells, owners, scores, known, least, rng, asked, most, trees, k, exact
+    )
     groups, labels = None, None
     if group is not None:
         size = max(_GROUP * k, _GROUP_BY_COLUMN * len(models))
@@ -432,6 +435,7 @@ def _fit_forests(
     rng: np.random.Generator,
     asked: Mapping[str, Diversity],
     most: int | None,
+    trees: int,
     k: int,
     exact: bool,
 ) -> list[Forest]:
@@ -458,6 +462,7 @@ def _fit_forests(
             exact=exact,
             demand=asked.get(models[place].name),
             most=most,
+            trees=trees,
         )
 
     largest_first = range(len(models))[::-1]

@@ -18,6 +18,7 @@ from tulle._relations.values import as_released, writings_of
 from tulle._shape.columns import CategoryColumn, take_rows
 from tulle._shape.model import GROUP_PIECE, LEAF_PIECE, ShapeModel, fit_shape
 from tulle._shape.places import Places, join_coordinates
+from tulle._shape.trees import TREES
 from tulle._types import Flags, Ints
 from tulle.condense._classes import Labels, LabelSchema, Unit
 from tulle.condense._diversity import Sensitive
@@ -96,7 +97,8 @@ class Settled(NamedTuple):
     """What was decided for a whole table, of which a block is a part."""
 
     rules: Rules
-    grown_on: int  # records that a tree is grown on, at most
+    grown_on: int | None = None  # records that a tree is grown on, at most
+    trees: int = TREES  # of a column
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,7 @@ class Shape:
             demands=[column.demand for column in block.sensitive],
             settled=settled is not None,
             most=None if settled is None else settled.grown_on,
+            trees=TREES if settled is None else settled.trees,
         )
         self.shown = model.rests_on()
         self.tables = [

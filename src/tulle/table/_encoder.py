@@ -292,10 +292,6 @@ class TableEncoder:
         """
         return [codec.plain(frame[codec.name], k, rng, people) for codec in self._codecs]
 
-    def restore(self, columns: Sequence[Any]) -> pl.DataFrame:
-        """Return a frame like the fitted one, from columns as :meth:`plain` gives them."""
-        return frame_of([codec.restore(cells) for codec, cells in zip(self._codecs, columns)])
-
     def merged(self) -> list[str]:
         """Return the columns with values that too few people hold."""
         return [codec.name for codec in self._codecs if codec.too_few[1]]

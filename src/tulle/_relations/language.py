@@ -134,9 +134,14 @@ def parse_condition(text: str, names: Collection[str], parameter: str = "where")
     return _Parser(text, names, "condition", parameter).condition()
 
 
-def parse_terms(text: str, names: Collection[str], parameter: str) -> list[Node]:
-    """Read quantities that stand between ``+``, as the terms of a regression do."""
+def parse_terms(text: str, names: Collection[str], parameter: str) -> dict[str, Node]:
+    """Read quantities that stand between ``+``, as the terms of a regression do, by their text."""
     return _Parser(text, names, "formula", parameter).terms()
+
+
+def parse_quantity(text: str, names: Collection[str], parameter: str) -> Node:
+    """Read one quantity, such as ``log(wage)`` or ``discharged - admitted``."""
+    return _Parser(text, names, "formula", parameter).quantity()
 
 
 def quote(name: str) -> str:
@@ -264,13 +269,22 @@ class _Parser:
         self._expect("end")
         return said
 
-    def terms(self) -> list[Node]:
-        """Return the quantities that the text adds up."""
-        found = [self._product()]
-        while self._take("+"):
-            found.append(self._product())
+    def quantity(self) -> Node:
+        """Return the quantity that the whole text is."""
+        said = self._quantity(self._sum())
         self._expect("end")
-        return [self._quantity(term) for term in found]
+        return said
+
+    def terms(self) -> dict[str, Node]:
+        """Return the quantities that the text adds up, by how they are written."""
+        found: dict[str, Node] = {}
+        while True:
+            place = self._next.place
+            term = self._quantity(self._product())
+            found[self.text[place : self._next.place].strip()] = term
+            if not self._take("+"):
+                self._expect("end")
+                return found
 
     def _dependency(self) -> list[Call]:
         sources = self._columns()

@@ -40,6 +40,11 @@ def manifest_path(release: str | os.PathLike[str]) -> Path:
     return path.with_name(path.name + ".manifest.json")
 
 
+def beside(release: str | os.PathLike[str], name: str) -> Path:
+    """Return a file that belongs to a release, by its name alone: a manifest may be forged."""
+    return Path(release).with_name(Path(name).name)
+
+
 def check_target(
     path: str | os.PathLike[str],
     *,

@@ -1,0 +1,231 @@
+"""Do intervals of ``tulle estimate`` cover what the original says, and what do others give?
+
+``TULLE_DATA=folder python -m benchmarks.bench_estimates [--quick] [--tables german] [--seeds 0,1]
+[--estimates 200] [--rows 3000]``
+
+For each table and seed one model is fitted and five copies are drawn from it, the error ledger is
+measured on the release and two splits, and random questions that the ledger does not know are asked:
+means, shares, totals, quantiles and regressions, by group and under conditions, with squares and
+whole categories. ``--only`` names parts: coverage, cases, conditions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.judged_tables import FROM_R, TWELVE, load, options, warm
+from benchmarks.results import as_table, run_parts, write_table
+from tulle import Condenser, ParameterError, TulleError, error_ledger, estimate
+
+COPIES = 5
+K = 10
+MORE = {
+    "ess10no": ("stevedata", "ESS10NO", None),
+    "card": ("wooldridge", "card", None),
+    "wage1": ("wooldridge", "wage1", None),
+    "affairs": ("AER", "Affairs", None),
+    "health": ("AER", "HealthInsurance", None),
+    "doctors": ("AER", "DoctorVisits", None),
+}
+FROM_R.update(MORE)
+TWENTY = (*TWELVE, "abalone", "pima", *MORE)
+QUICK = ("german", "adult", "abalone", "pima")
+LEFT_OUT = {"ess10no": ["idno", "name", "essround", "edition", "proddate", "inwds", "inwde"]}
+KEPT = Path(tempfile.gettempdir()) / "tulle-estimates.json"  # a run that is stopped goes on
+
+
+def table(name: str, rows: int) -> pl.DataFrame:
+    """A table as polars sees it, without names of people and rows."""
+    frame, _ = load(name, rows)
+    frame = frame.drop(columns=[one for one in LEFT_OUT.get(name, []) if one in frame])
+    return pl.from_pandas(frame)
+
+
+def questions(frame: pl.DataFrame, rng: np.random.Generator) -> Iterator[str]:
+    """Questions without end, at random."""
+    numbers = [n for n in frame.columns if frame[n].dtype.is_numeric() and frame[n].n_unique() > 2]
+    words = [n for n in frame.columns if frame[n].dtype == pl.String and frame[n].n_unique() <= 12]
+    groups = words + [n for n in frame.columns if 2 <= frame[n].n_unique() <= 6 and n not in words]
+
+    def one(names: list[str]) -> str:
+        return f"`{rng.choice(names)}`"
+
+    def condition() -> str:
+        if words and rng.random() < 0.5:
+            name = str(rng.choice(words))
+            return f"`{name}` == '{rng.choice(frame[name].drop_nulls().to_numpy())}'"
+        name = str(rng.choice(numbers))
+        cut = frame[name].drop_nulls().quantile(float(rng.choice([0.3, 0.5, 0.7])))
+        return f"`{name}` {rng.choice(['<=', '>'])} {cut:.10g}"
+
+    def terms() -> str:
+        pool = numbers + words
+        some = rng.permutation(pool)[: int(rng.integers(1, min(7, len(pool))))].tolist()
+        square = one(numbers)
+        return " + ".join([f"`{n}`" for n in some] + [f"{square} ** 2"] * (rng.random() < 0.2))
+
+    kinds = ["mean", "share", "total", "quantile", "ols", "logit"] if numbers else ["share"]
+    while True:
+        kind = str(rng.choice(kinds))
+        if kind in ("mean", "total"):
+            text = f"{kind}({one(numbers)})"
+        elif kind == "share":
+            text = f"share({condition()})"
+        elif kind == "quantile":
+            text = f"quantile({one(numbers)}, {rng.choice([0.05, 0.2, 0.5, 0.8, 0.95])})"
+        else:
+            text = f"{kind}({one(numbers) if kind == 'ols' else condition()} ~ {terms()})"
+        if kind not in ("ols", "logit") and groups and rng.random() < 0.6:
+            text += f" by {rng.choice(groups)}"
+        if rng.random() < 0.25:
+            text += f" where {condition()}"
+        yield text
+
+
+def asked(
+    original: pl.DataFrame,
+    copies: list[pl.DataFrame],
+    ledger: dict[str, Any],
+    wanted: int,
+    seed: int,
+) -> Iterator[dict[str, Any]]:
+    """The answers to ``wanted`` numbers: of the original, of one copy and of all, by each way."""
+    rng, found = np.random.default_rng(900 + seed), 0
+    for text in questions(original, rng):
+        try:
+            truth = estimate(original, text)
+            ours = {m: estimate(copies[:m], text, ledger=ledger) for m in (1, COPIES)}
+            plain = {m: estimate(copies[:m], text) for m in (1, COPIES)}
+        except (ParameterError, TulleError):
+            continue
+        keys = truth.columns[: truth.columns.index("estimate")]
+        true = {row[: len(keys)]: row for row in truth.select(*keys, "estimate", "records").rows()}
+        fits = list(true)
+        for key in rng.permutation(len(fits))[:4]:  # of one question not too many numbers
+            *_, value, records = true[fits[key]]
+            if records < 2 * K:
+                continue
+            row: dict[str, Any] = {"kind": text.split("(")[0], "text": text}
+            for m in (1, COPIES):
+                cell = _cell(plain[m], keys, fits[key])
+                mine = _cell(ours[m], keys, fits[key])
+                if cell is None or mine is None or not cell["standard_error"]:
+                    break
+                away, error = abs(cell["estimate"] - value), cell["standard_error"]
+                row[f"naive {m}"] = (away <= 1.96 * error, 3.92)
+                row[f"draws {m}"] = (away <= 1.96 * error / m**0.5, 3.92 / m**0.5)
+                row[f"synthpop {m}"] = (away <= 1.96 * error * (1 + 1 / m) ** 0.5,
+                                        3.92 * (1 + 1 / m) ** 0.5)  # fmt: skip
+                half = None if mine["low"] is None else (mine["high"] - mine["low"]) / 2
+                row[f"ledger {m}"] = None if half is None else (away <= half, 2 * half / error)
+            else:
+                yield row
+                found += 1
+                if found == wanted:
+                    return
+
+
+def _cell(answers: pl.DataFrame, keys: list[str], key: tuple[str, ...]) -> dict[str, Any] | None:
+    for row in answers.iter_rows(named=True):
+        if tuple(row[n] for n in keys) == key:
+            return row
+    return None
+
+
+def condensed(original: pl.DataFrame, seed: int, k: int = K) -> Condenser:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # duplicates, small classes: known of these tables
+        return Condenser(k=k, random_state=seed).fit(original)
+
+
+def copies_of(original: pl.DataFrame, seed: int) -> list[pl.DataFrame]:
+    fitted = condensed(original, seed)
+    return [fitted.sample() for _ in range(COPIES)]
+
+
+def coverage(quick: bool) -> None:
+    chosen = options(QUICK if quick else TWENTY, (0, 1) if quick else range(10))
+    wanted = 40 if quick else 200
+    rows = chosen.rows or (1_500 if quick else 3_000)
+    done = json.loads(KEPT.read_text()) if KEPT.exists() and not quick else {}
+    warm()
+    for seed, name in itertools.product(chosen.seeds, chosen.tables):
+        if f"{name} {seed}" in done:
+            continue
+        original, start = table(name, rows), time.process_time()
+        copies = copies_of(original, seed)
+        fitted = time.process_time() - start
+        ledger = error_ledger(
+            original, copies, lambda part: copies_of(part, 77), k=K, splits=2, random_state=seed
+        )
+        spent = time.process_time() - start
+        answers = list(asked(original, copies, ledger, wanted, seed))
+        done[f"{name} {seed}"] = {"rows": original.height, "columns": original.width,
+                                  "fit": fitted, "ledger": spent - fitted, "answers": answers}  # fmt: skip
+        print(
+            name, seed, len(answers), f"{fitted:.1f} s, ledger {spent - fitted:.1f} s", flush=True
+        )
+        if not quick:
+            KEPT.write_text(json.dumps(done))
+    _report(done, quick)
+
+
+WAYS = ("naive 1", f"draws {COPIES}", f"synthpop {COPIES}", "ledger 1", f"ledger {COPIES}")
+
+
+def _report(done: dict[str, Any], quick: bool) -> None:
+    by_table: dict[str, list[Any]] = defaultdict(list)
+    by_kind: dict[str, list[Any]] = defaultdict(list)
+    for name, found in done.items():
+        for row in found["answers"]:
+            for place in (by_table[name.split()[0]], by_table["all"], by_kind[row["kind"]]):
+                place.append(row)
+    head = ["estimates", *WAYS, "width 1", f"width {COPIES}", "not answered"]
+    lines = [[name, *_line(rows)] for name, rows in by_table.items() if name != "all"]
+    lines.append(["all", *_line(by_table["all"])])
+    kinds = [[name, *_line(rows)] for name, rows in sorted(by_kind.items())]
+    notes = (
+        "Share of 95 % intervals that cover the original's own estimate. naive 1: one copy and its own "
+        f"standard error. draws {COPIES}: the mean of {COPIES} copies and the standard error of that "
+        f"mean. synthpop {COPIES}: mean of {COPIES} copies, variance v (1 + 1/m), the combining rule for "
+        "fully synthetic data drawn from a fitted model, meant for the population. ledger: `tulle "
+        "estimate` with one copy and with all. Widths are medians of the ledger's intervals in those of "
+        "the naive one; not answered is the share that the release refuses."
+    )
+    notes += "\n\n" + as_table(["kind", *head], kinds)
+    write_table("estimates", "Intervals that cover the original", ["table", *head], lines,
+                notes=notes, quick=quick)  # fmt: skip
+
+
+def _line(rows: list[dict[str, Any]]) -> list[Any]:
+    cells: list[Any] = [len(rows)]
+    for way in WAYS:
+        given = [row[way] for row in rows if row[way] is not None]
+        cells.append(f"{np.mean([one[0] for one in given]):.3f}" if given else "-")
+    for way in WAYS[-2:]:
+        given = [row[way][1] / 3.92 for row in rows if row[way] is not None]
+        cells.append(f"{np.median(given):.2f}" if given else "-")
+    cells.append(f"{np.mean([row[WAYS[-1]] is None for row in rows]):.3f}")
+    return cells
+
+
+PARTS = {"coverage": coverage}
+
+
+def main(quick: bool = False) -> None:
+    run_parts(PARTS)
+
+
+if __name__ == "__main__":
+    main()

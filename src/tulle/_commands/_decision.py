@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from tulle._commands._copies import Put, written_beside
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import display_name
@@ -115,8 +118,17 @@ class Job:
 
         return releasing(self.output, sources=self.sources, sign_key=self.signer, force=self.force)
 
-    def write(self, release: pl.DataFrame, manifest: Manifest, found: Audit) -> None:
-        """Write a table with manifest and report, or only the report where the verdict is bad."""
+    def write(
+        self,
+        release: pl.DataFrame,
+        manifest: Manifest,
+        found: Audit,
+        beside: Mapping[Path, Put] = MappingProxyType({}),
+    ) -> None:
+        """Write a table with manifest and report, or only the report where the verdict is bad.
+
+        What goes ``beside`` it is written first, and named in the manifest.
+        """
         from tulle.io.write import put_table
 
         try:
@@ -124,8 +136,9 @@ class Job:
         except Refused:  # whoever asked for a report needs it most where nothing is released
             self.save_report(found, refused=True)
             raise
-        with self.releasing() as draft:
+        with written_beside(beside, force=self.force) as named, self.releasing() as draft:
             put_table(release, draft.file, self.output)
+            manifest = replace(manifest, output={**manifest.output, **named})
             draft.finish(with_verdict(manifest, found, self.accepted))
         self.save_report(found)
 

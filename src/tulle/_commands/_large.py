@@ -192,6 +192,9 @@ def refuse_in_parts(
         "--report": report is not None,
         "--control": control is not None,
         options.word("holdout"): options.holdout is not None,
+        options.word("rows"): options.rows is not None,
+        options.word("copies"): options.copies != 1,
+        options.word("ledger"): options.ledger,
         f"{policy}: [rules]": bool(options.policy.rules),
     }
     for word in (word for word, given in asked.items() if given):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_flag, check_int
@@ -20,6 +20,13 @@ from tulle._commands._columns import (
     unit_of,
     without_opaque,
     words_of,
+)
+from tulle._commands._copies import (
+    beside_files,
+    check_beside,
+    draw_rows,
+    parse_rows,
+    told_beside,
 )
 from tulle._commands._decision import (
     UNAUDITED,
@@ -65,6 +72,9 @@ class Condensing(Options):
     accept_broken_rules: bool = False
     holdout: float | str | None = None
     audit: bool = True
+    rows: Any = None  # how many, or quotas; by default as many as were condensed
+    copies: int = 1
+    ledger: bool = False
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     seed: int | None = None
 
@@ -117,6 +127,9 @@ def condense(
             sources=job.sources, accepted=job.accepted, force=force,
         )  # fmt: skip
     refuse_folder(output)
+    with options.naming():
+        check_beside(output, options.copies, options.ledger, force=force)
+        parse_rows(options.rows)
 
     from tulle.io.read import read_table
 
@@ -134,6 +147,8 @@ def condense(
     original, strangers = divided(original, apart)
     with options.naming(rules=f"{policy}: [rules]"):
         condenser, release = make_release(original, known, options.policy.rules, options)
+    more = further_copies(condenser, original, known, options)
+    ledger, lost = _ledger(original, [release, *more], known, condenser, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     tables = compared(original, release, source, control, strangers, columns)
@@ -142,8 +157,8 @@ def condense(
     found = found.extended(context=dict(options.policy.context), accepted_risk=job.accepted)
     summary = _summary(condenser, tables, strangers, found)
     manifest = _manifest(condenser, entry, release, columns, options, strangers)
-    job.write(release, manifest, found)
-    notes = _notes(condenser, columns, release)
+    job.write(release, manifest, found, beside_files(output, more, ledger))
+    notes = _notes(condenser, columns, release) + lost + told_beside(output, more, ledger)
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
@@ -198,7 +213,51 @@ def make_release(
     if options.k is None and options.min_group is not None:
         names["k"] = options.word("min_group")
     with options.naming(**names):
-        return template.set_params(k=group_size(options)), template.fit_resample(original)
+        template.set_params(k=group_size(options)).fit(original)
+        return template, draw_rows(template, original, None, options.rows)
+
+
+def further_copies(
+    condenser: Any, original: pl.DataFrame, columns: list[Column], options: Condensing
+) -> list[pl.DataFrame]:
+    """Draw the copies beyond the first from the same fitted model."""
+    target = class_column(columns, original)
+    name = None if target is None else target.name
+    with options.naming():
+        return [
+            draw_rows(condenser, original, name, options.rows) for _ in range(1, options.copies)
+        ]
+
+
+def _ledger(
+    original: pl.DataFrame,
+    copies: list[pl.DataFrame],
+    columns: list[Column],
+    condenser: Any,
+    options: Condensing,
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """Measure how far estimates lie from the original's, and say which effects are lost."""
+    if not options.ledger:
+        return None, []
+    from tulle._random import as_generator
+    from tulle.estimating.ledger import measured, told_lost
+
+    rng = as_generator(options.seed)
+    person = column_of(columns, Role.PERSON)
+
+    def make(part: pl.DataFrame) -> list[pl.DataFrame]:
+        again = replace(options, seed=int(rng.integers(2**62)))
+        fitted, first = make_release(part, columns, options.policy.rules, again)
+        return [first, *further_copies(fitted, part, columns, again)]
+
+    with options.naming(question=f"{options.policy_file}: [estimates]"):
+        ledger, lost = measured(
+            original, copies, make,
+            k=max(min(condenser.rests_on_.values()), 2),
+            person=None if person is None else person.name, splits=3,
+            questions=options.policy.estimates, random_state=rng,
+        )  # fmt: skip
+    return ledger, told_lost(lost)
 
 
 def condenser_of(
@@ -238,8 +297,6 @@ def _by_class(
     template: Condenser, original: pl.DataFrame, target: str, options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
     """Condense each class on its own."""
-    import polars as pl
-
     from tulle.condense.class_condenser import ClassCondenser
 
     by_class = ClassCondenser(
@@ -253,9 +310,8 @@ def _by_class(
         raise DataError(
             f"there is no column other than the target '{target}': there is nothing to condense"
         )
-    X_new, y_new = by_class.fit_resample(original.drop(target), original[target])
-    whole = X_new.with_columns(pl.Series(target, y_new))
-    return by_class, whole.select([name for name in original.columns if name in whole.columns])
+    by_class.fit(original.drop(target), original[target])
+    return by_class, draw_rows(by_class, original, target, options.rows)
 
 
 def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:

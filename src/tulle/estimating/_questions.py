@@ -301,6 +301,9 @@ def _fitted(solve: Callable[[Floats, Floats], tuple[Floats, Floats]], table: Flo
         return []
     scale = np.maximum(np.abs(X).max(axis=0), 1e-300)
     X = X / scale  # powers of a column differ by orders of magnitude
+    pivots = np.abs(np.diag(np.linalg.qr(X, mode="r")))
+    if pivots.min() < 1e-9 * pivots.max():
+        return []  # a column follows from others
     try:
         values, covariance = solve(X, y)
     except (np.linalg.LinAlgError, DataError):
@@ -312,8 +315,6 @@ def _fitted(solve: Callable[[Floats, Floats], tuple[Floats, Floats]], table: Flo
 def least_squares(X: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Return coefficients and their covariance, whatever the variance of the errors (HC1)."""
     q, r = np.linalg.qr(X)
-    if np.abs(np.diag(r)).min() < 1e-9 * np.abs(np.diag(r)).max():
-        raise DataError("a column follows from others")
     values = linalg.solve_triangular(r, q.T @ y)
     errors = y - X @ values
     inner = linalg.solve_triangular(r, q.T * errors)
@@ -327,10 +328,10 @@ def logistic(X: Floats, y: Floats) -> tuple[Floats, Floats]:
         expected = 1 / (1 + np.exp(-np.clip(X @ values, -30, 30)))
         weights = np.maximum(expected * (1 - expected), 1e-10)
         hessian = (X * weights[:, None]).T @ X
-        step = linalg.solve(hessian, X.T @ (y - expected), assume_a="pos")
+        step = np.linalg.solve(hessian, X.T @ (y - expected))
         values = values + step
         if np.abs(X @ step).max() < 1e-8:
             break
-    if np.abs(X @ values).max() > _STEEP:
+    if not np.abs(X @ values).max() <= _STEEP:
         raise DataError("the classes can be told apart: the coefficients have no end")
     return values, np.linalg.inv(hessian)

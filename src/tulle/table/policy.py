@@ -17,6 +17,9 @@ every command reads it. It holds no value of the data but special ones that many
     [rules]                # between columns; without this section they are looked for
     order = "admitted <= discharged"
 
+    [estimates]            # that matter, for an error ledger
+    wages = "ols(lwage ~ educ + exper)"
+
     [context]              # for reports; a field that is empty is shown as empty
     recipient = "the cancer registry, under contract 2026-14"
 """
@@ -70,7 +73,7 @@ COLUMN_OPTIONS = (  # of a column in a policy
 )
 _LONGEST = 4 << 20  # characters: 10,000 columns take half of it
 _MOST_DOTS = 100  # in a line
-_SECTIONS = ("columns", "rules", "context", *COMMANDS)
+_SECTIONS = ("columns", "rules", "estimates", "context", *COMMANDS)
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -93,6 +96,8 @@ class Policy:
     context : mapping
         Who receives a release, what for, and who decides: words for reports, by the names
         ``recipient``, ``purpose``, ``knowledge``, ``safeguards``, ``until`` and ``decided_by``.
+    estimates : tuple of str
+        Estimates that matter, such as ``"ols(wage ~ educ)"``, which an error ledger measures.
 
     Examples
     --------
@@ -109,6 +114,7 @@ class Policy:
     rules: tuple[str, ...] | None = None
     rule_reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     context: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    estimates: tuple[str, ...] = ()
 
     def named(self, *roles: Role) -> list[str]:
         """Return the names of the columns that have one of these roles.
@@ -240,6 +246,7 @@ def parse_policy(text: str) -> Policy:
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
     rules = _rules(entries.pop("rules")) if "rules" in entries else None
+    estimates = _rules(entries.pop("estimates", {}), "estimates", "mean(a) by b")
     for name, value in entries.items():
         if name not in _SECTIONS:
             raise PolicyError(f"no section [{name}]: {nearest_name(name, _SECTIONS)}")
@@ -251,17 +258,22 @@ def parse_policy(text: str) -> Policy:
         if len(having) > 1:
             raise PolicyError(f"only one column can be the {role}, not {' and '.join(having)}")
     context = _context(entries.pop("context", {}))
-    return Policy(columns, MappingProxyType(entries), rules, context=MappingProxyType(context))
+    return Policy(
+        columns, MappingProxyType(entries), rules,
+        context=MappingProxyType(context), estimates=estimates,
+    )  # fmt: skip
 
 
-def _rules(entry: Any) -> tuple[str, ...]:
-    """Return the rules of a section: under any names, each a text or a list of texts."""
-    named = entry if isinstance(entry, dict) else {"rules": entry}
+def _rules(entry: Any, section: str = "rules", example: str = "a <= b") -> tuple[str, ...]:
+    """Return the lines of a section: under any names, each a text or a list of texts."""
+    named = entry if isinstance(entry, dict) else {section: entry}
     rules: list[str] = []
     for name, value in named.items():
         texts = value if isinstance(value, list) else [value]
         if not all(isinstance(text, str) for text in texts):
-            raise PolicyError(f"'{name}' in [rules] must be a text such as \"a <= b\", or several")
+            raise PolicyError(
+                f"'{name}' in [{section}] must be a text such as \"{example}\", or several"
+            )
         rules += texts
     return tuple(rules)
 
@@ -479,6 +491,8 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
         given = {name: value for name, value in options.items() if value is not None}
         lines += [f"{_key(name)} = {_value(value)}" for name, value in given.items()]
         parts.append("\n".join(lines) + "\n")
+    if policy.estimates:
+        parts.append(f"[estimates]\nasked = {_value(policy.estimates)}\n")
     if policy.rules is not None:
         parts.append(_rules_section(policy.rules, policy.rule_reasons))
     return "\n".join(parts)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tulle import ParameterError
-from tulle.estimating._questions import INTERCEPT, Found, Key, answer, parse_question
+from tulle.estimating._questions import INTERCEPT, Figure, Key, answer, parse_question
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def wages() -> pl.DataFrame:
     ).with_columns(pl.col("gap").fill_nan(None))
 
 
-def only(answers: dict[Key, Found]) -> Found:
+def only(answers: dict[Key, Figure]) -> Figure:
     (found,) = answers.values()
     return found
 

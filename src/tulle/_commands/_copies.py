@@ -176,7 +176,7 @@ def told_beside(
     if copies:
         first, last = copy_path(output, 2).name, copy_path(output, len(copies) + 1).name
         names = first if len(copies) == 1 else f"{first} ... {last}"
-        told.append(f"further draws of the same model, of which the first was audited: {names}")
+        told.append(f"further draws of the same model (the audit saw the first only): {names}")
     if ledger is not None:
         told.append(f"error ledger, for `tulle estimate`: {ledger_path(output).name}")
     return told

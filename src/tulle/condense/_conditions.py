@@ -15,12 +15,13 @@ import polars as pl
 from tulle._relations.language import parse_condition
 from tulle._relations.values import Values, truth, writings_of
 from tulle._types import Flags, Floats, Ints
+from tulle.condense._grouping import GroupFacts
 from tulle.errors import DataError, PrivacyError
 from tulle.table._encoder import TableEncoder
 
 _PROBE = 20_000  # records by which a condition is judged, at least
 _MOST_PROBED = 200_000
-_LARGEST = 500_000  # records drawn at once
+_FEWEST, _LARGEST = 1_000, 500_000  # records drawn at once
 _MOST = 20_000_000  # and in all
 IMPUTE_FROM = 20_000  # drawn records at least, from which gaps are filled
 _DONORS = 5  # drawn records that a missing value may come from
@@ -29,11 +30,12 @@ Draw = Callable[[int], pl.DataFrame]
 
 
 def draw_where(
-    draw: Draw, where: str, n: int | None, encoder: TableEncoder, *, k: int, people: int
+    draw: Draw, where: str, n: int | None, encoder: TableEncoder, facts: GroupFacts, *, k: int
 ) -> pl.DataFrame:
     """Draw ``n`` records that meet a condition, by drawing until there are enough.
 
-    Without ``n``, as many as the model expects among as many records as it has people.
+    Without ``n``, as many as the model expects among as many records as it has people. Records are
+    drawn as many at a time as were condensed: how they are matched depends on their number.
 
     Raises
     ------
@@ -41,16 +43,19 @@ def draw_where(
         If the model does not put at least ``k`` people behind the condition, with a margin of two
         standard errors: of the draws, and of how many people have what by chance.
     """
-    probe = draw(min(max(people, _PROBE), _MOST_PROBED))
-    condition = parse_condition(where, [name for name in probe.columns if "\0" not in name])
+    people, size = facts.everybody, min(max(int(facts.counts.sum()), _FEWEST), _LARGEST)
+    condition = parse_condition(where, [name for name in draw(1).columns if "\0" not in name])
     writings = writings_of(encoder.codecs)
 
-    def meeting(frame: pl.DataFrame) -> pl.DataFrame:
+    def meeting() -> pl.DataFrame:
+        frame = draw(size)
         return frame.filter(truth(condition, Values(frame, {}, writings=writings))[0])
 
-    found = meeting(probe)
-    behind = found.height / probe.height * people
-    margin = 2 * math.sqrt(behind * (1 + people / probe.height))
+    probes = math.ceil(min(max(people, _PROBE), _MOST_PROBED) / size)
+    parts = [meeting() for _ in range(probes)]
+    have, drawn = sum(part.height for part in parts), probes * size
+    behind = have / drawn * people
+    margin = 2 * math.sqrt(behind * (1 + people / drawn))
     if behind - margin < k:
         raise PrivacyError(
             f"the condition '{where}' is met by about {behind:,.0f} people as the model counts "
@@ -58,15 +63,13 @@ def draw_where(
             parameter="where",
         )
     n = max(round(behind), 1) if n is None else n
-    parts, have, drawn = [found], found.height, probe.height
     while have < n:
-        size = min(int(1.1 * (n - have) * drawn / have) + 1_000, _LARGEST)
         if drawn + size > _MOST:
             raise DataError(
                 f"only {have:,} of {n:,} records with '{where}' came up among {drawn:,} drawn "
                 "ones: ask for fewer"
             )
-        parts.append(meeting(draw(size)))
+        parts.append(meeting())
         have, drawn = have + parts[-1].height, drawn + size
     return pl.concat(parts).head(n)
 

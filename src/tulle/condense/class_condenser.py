@@ -273,10 +273,8 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
             whole = with_labels(drawn, self._labels, codes, self._encoder)
             return whole.with_columns(pl.Series(LABEL_CODES, codes))
 
-        return draw_where(
-            draw, where, n_samples, self._encoder,
-            k=min(self.rests_on_.values()), people=self.groups_.everybody,
-        )  # fmt: skip
+        least = min(self.rests_on_.values())
+        return draw_where(draw, where, n_samples, self._encoder, self.groups_, k=least)
 
     def _draw(self, n_samples: int | None) -> tuple[pl.DataFrame, Ints]:
         """Draw records as a frame, and their classes as places among the labels."""

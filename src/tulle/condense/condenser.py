@@ -252,10 +252,8 @@ class Condenser(GroupAttributes, BaseEstimator):
     def _draw(self, n_samples: int | None, where: str | None = None) -> pl.DataFrame:
         if where is None:
             return self._synthesis.draw(n_samples, self._rng)
-        return draw_where(
-            self._draw, where, n_samples, self._encoder,
-            k=min(self.rests_on_.values()), people=self.groups_.everybody,
-        )  # fmt: skip
+        least = min(self.rests_on_.values())
+        return draw_where(self._draw, where, n_samples, self._encoder, self.groups_, k=least)
 
     def impute(self, X: Any) -> Any:
         """Fill in the missing values of a table from the model: a tool for the owner of the data.

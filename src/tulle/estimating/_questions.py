@@ -54,7 +54,7 @@ class Key(NamedTuple):
     term: str
 
 
-class Found(NamedTuple):
+class Figure(NamedTuple):
     """A number from one table: its value, its sampling variance, and the records behind it."""
 
     value: float
@@ -208,14 +208,14 @@ def _values_of(column: str, frame: pl.DataFrame, *, first: int) -> dict[str, Nod
 # -- answers -------------------------------------------------------------------------------------
 
 
-def answer(question: Question, frame: pl.DataFrame) -> dict[Key, Found]:
+def answer(question: Question, frame: pl.DataFrame) -> dict[Key, Figure]:
     """Return the numbers that a table gives; those that it cannot give are left out."""
     values = Values(frame, {})
     inside = np.ones(frame.height, dtype=bool)
     if question.where is not None:
         inside = truth(question.where, values)[0]
     terms = [quantity(node, values) for node in question.terms.values()]
-    answers: dict[Key, Found] = {}
+    answers: dict[Key, Figure] = {}
     for group, rows in _grouped(question.by, values, inside):
         if question.target is not None:
             columns = [quantity(question.target, values)[rows], *(one[rows] for one in terms)]
@@ -259,31 +259,31 @@ def _labels(values: Values, name: str) -> pl.Series:
     return pl.Series([None if one is None else f"{one:g}" for one in series], dtype=pl.String)
 
 
-def _mean(y: Floats, _: float) -> Found:
-    return Found(float(y.mean()), float(y.var(ddof=1)) / len(y), len(y))
+def _mean(y: Floats, _: float) -> Figure:
+    return Figure(float(y.mean()), float(y.var(ddof=1)) / len(y), len(y))
 
 
-def _share(y: Floats, _: float) -> Found:
+def _share(y: Floats, _: float) -> Figure:
     """Return a share; its variance is that of two more yes and no, which is never 0."""
     share = (y.sum() + 2) / (len(y) + 4)
-    return Found(float(y.mean()), float(share * (1 - share)) / len(y), len(y))
+    return Figure(float(y.mean()), float(share * (1 - share)) / len(y), len(y))
 
 
-def _total(z: Floats) -> Found:
+def _total(z: Floats) -> Figure:
     """Return a sum over a group; how many records the group has is part of the chance."""
     z = np.where(np.isnan(z), 0.0, z)
-    return Found(float(z.sum()), len(z) * float(z.var(ddof=1)), int((z != 0).sum()))
+    return Figure(float(z.sum()), len(z) * float(z.var(ddof=1)), int((z != 0).sum()))
 
 
-def _quantile(y: Floats, order: float) -> Found:
+def _quantile(y: Floats, order: float) -> Figure:
     """Return a quantile; heaps have no slope, so the error is at least that of a normal column."""
     away = 2 * np.sqrt(order * (1 - order) / len(y))
     low, value, high = np.quantile(y, np.clip([order - away, order, order + away], 0, 1))
     normal = y.std() * away / 2 / stats.norm.pdf(stats.norm.ppf(order))
-    return Found(float(value), max(float(high - low) / 4, float(normal)) ** 2, len(y))
+    return Figure(float(value), max(float(high - low) / 4, float(normal)) ** 2, len(y))
 
 
-_STATISTICS: dict[str, Callable[[Floats, float], Found]] = {
+_STATISTICS: dict[str, Callable[[Floats, float], Figure]] = {
     "mean": _mean,
     "share": _share,
     "quantile": _quantile,
@@ -293,7 +293,9 @@ _STATISTICS: dict[str, Callable[[Floats, float], Found]] = {
 # -- regressions ---------------------------------------------------------------------------------
 
 
-def _fitted(solve: Callable[[Floats, Floats], tuple[Floats, Floats]], table: Floats) -> list[Found]:
+def _fitted(
+    solve: Callable[[Floats, Floats], tuple[Floats, Floats]], table: Floats
+) -> list[Figure]:
     """Return the coefficients of the first column on the others; none if they cannot be told."""
     table = table[~np.isnan(table).any(axis=1)]
     y, X = table[:, 0], np.column_stack([np.ones(len(table)), table[:, 1:]])
@@ -309,7 +311,7 @@ def _fitted(solve: Callable[[Floats, Floats], tuple[Floats, Floats]], table: Flo
     except (np.linalg.LinAlgError, DataError):
         return []
     variances = np.diag(covariance) / scale**2
-    return [Found(float(b), float(v), len(y)) for b, v in zip(values / scale, variances)]
+    return [Figure(float(b), float(v), len(y)) for b, v in zip(values / scale, variances)]
 
 
 def least_squares(X: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -26,7 +26,7 @@ from tulle._types import Flags, Ints
 from tulle.errors import DataError, ParameterError
 from tulle.estimating._questions import (
     REGRESSIONS,
-    Found,
+    Figure,
     Key,
     Question,
     answer,
@@ -63,7 +63,7 @@ class Pooled(NamedTuple):
     records: int  # in the smallest copy
 
 
-def pooled(answers: Sequence[Mapping[Key, Found]]) -> dict[Key, Pooled]:
+def pooled(answers: Sequence[Mapping[Key, Figure]]) -> dict[Key, Pooled]:
     """Return the numbers that all copies give, as one."""
     keys = [key for key in answers[0] if all(key in other for other in answers)]
     together = {key: [one[key] for one in answers] for key in keys}
@@ -277,7 +277,7 @@ def _covering(errors: Sequence[float]) -> float:
     return math.ceil(10 * max(ordered[rank - 1], 0.5)) / 10
 
 
-def _is_lost(question: Question, key: Key, true: Found, found: Pooled) -> bool:
+def _is_lost(question: Question, key: Key, true: Figure, found: Pooled) -> bool:
     """Tell whether an effect three errors from nothing is within two, or has turned round."""
     if question.target is None or key.term not in question.terms:
         return False

@@ -69,11 +69,11 @@ def questions(frame: pl.DataFrame, rng: np.random.Generator) -> Iterator[str]:
         cut = frame[name].drop_nulls().quantile(float(rng.choice([0.3, 0.5, 0.7])))
         return f"`{name}` {rng.choice(['<=', '>'])} {cut:.10g}"
 
-    def terms() -> str:
-        pool = numbers + words
-        some = rng.permutation(pool)[: int(rng.integers(1, min(7, len(pool))))].tolist()
-        square = one(numbers)
-        return " + ".join([f"`{n}`" for n in some] + [f"{square} ** 2"] * (rng.random() < 0.2))
+    def terms(but: str) -> str:
+        pool = [n for n in numbers + words if f"`{n}`" not in but]
+        some = rng.permutation(pool)[: int(rng.integers(1, min(7, len(pool) + 1)))].tolist()
+        squares = [f"`{n}` ** 2" for n in some if n in numbers][:1]
+        return " + ".join([f"`{n}`" for n in some] + squares * (rng.random() < 0.2))
 
     kinds = ["mean", "share", "total", "quantile", "ols", "logit"] if numbers else ["share"]
     while True:
@@ -85,7 +85,8 @@ def questions(frame: pl.DataFrame, rng: np.random.Generator) -> Iterator[str]:
         elif kind == "quantile":
             text = f"quantile({one(numbers)}, {rng.choice([0.05, 0.2, 0.5, 0.8, 0.95])})"
         else:
-            text = f"{kind}({one(numbers) if kind == 'ols' else condition()} ~ {terms()})"
+            about = one(numbers) if kind == "ols" else condition()
+            text = f"{kind}({about} ~ {terms(about)})"
         if kind not in ("ols", "logit") and groups and rng.random() < 0.6:
             text += f" by {rng.choice(groups)}"
         if rng.random() < 0.25:

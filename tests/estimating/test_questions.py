@@ -148,3 +148,7 @@ def test_brackets_and_words_inside_quotes_do_not_count() -> None:
     frame = pl.DataFrame({"town": ["a) by where", "b"] * 30, "x": [1.0, 2.0] * 30})
     asked = parse_question("mean(x) where town == 'a) by where'", frame)
     assert only(answer(asked, frame)).value == 1.0
+
+
+def test_a_target_that_follows_from_the_terms_has_no_answer(wages: pl.DataFrame) -> None:
+    assert answer(parse_question("ols(lwage ~ educ + lwage)", wages), wages) == {}

@@ -41,5 +41,8 @@ def estimate(release: FilePath, question: str, *, population: bool = False) -> E
         if ledger is None
         else f"95 of 100 cover {'the population' if population else 'the original'}",
     }
-    notes = found["note"].unique().to_list()
-    return Estimated(summary, found.drop("note" if notes == [""] else []).to_dicts())
+    if ledger is None:  # said once
+        found = found.drop("note", "low", "high")
+    elif not found["note"].str.len_chars().any():
+        found = found.drop("note")
+    return Estimated(summary, found.to_dicts())

@@ -134,6 +134,14 @@ LIMITS = (
         noise=1.0,
     ),
     Limit(
+        "effects_lost",
+        0.15,
+        0.50,
+        "{value} of the clear effects in regressions are not seen in the release, such as {where}",
+        f"name the models that matter under [estimates] in the policy, or {SMALLER[0]}",
+        "share",
+    ),
+    Limit(
         "misses_cost",
         0.10,
         0.40,

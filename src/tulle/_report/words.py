@@ -44,6 +44,11 @@ METRICS = {  # in the order of a report
         "Correlation between the entries of the two covariance matrices, every column scaled to "
         "the same variance; 1 is perfect.",
     ),
+    "effects_lost": Words(
+        "Effects lost",
+        "Share of the regression coefficients three standard errors from zero in the original that "
+        "are within two in the release, or have turned round.",
+    ),
     "correlation_difference": Words(
         "Mean difference of correlations",
         "Average absolute difference between the association of two columns in original and "

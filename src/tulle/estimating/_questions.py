@@ -319,6 +319,8 @@ def least_squares(X: Floats, y: Floats) -> tuple[Floats, Floats]:
     q, r = np.linalg.qr(X)
     values = linalg.solve_triangular(r, q.T @ y)
     errors = y - X @ values
+    if np.abs(errors).max() <= 1e-9 * np.abs(y).max():
+        raise DataError("the target follows from the terms: there is no chance in it")
     inner = linalg.solve_triangular(r, q.T * errors)
     return values, inner @ inner.T * len(y) / (len(y) - X.shape[1])
 

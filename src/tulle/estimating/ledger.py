@@ -48,11 +48,22 @@ _SHOWN = 5  # effects that are lost
 Make = Callable[[pl.DataFrame], Sequence[Any]]
 
 
-class Lost(NamedTuple):
-    """An effect of the original that a release does not show."""
+class Effects(NamedTuple):
+    """How many regression coefficients are clear in the original, and which a release lost."""
 
-    estimate: str
-    term: str
+    clear: int
+    lost: list[str]
+
+    def told(self) -> list[str]:
+        """Return a sentence about the effects that are lost, the first few by name."""
+        if not self.lost:
+            return []
+        shown, more = "; ".join(self.lost[:_SHOWN]), len(self.lost) - _SHOWN
+        return [
+            f"{len(self.lost)} of {self.clear} clear effects in regressions are not seen in the "
+            f"release: {shown}{f' and {more} more' if more > 0 else ''}. The intervals of `tulle "
+            "estimate` allow for that"
+        ]
 
 
 class Pooled(NamedTuple):
@@ -144,7 +155,7 @@ def measured(
     splits: int,
     questions: Iterable[str],
     random_state: RandomState,
-) -> tuple[dict[str, Any], list[Lost]]:
+) -> tuple[dict[str, Any], Effects]:
     """Return the ledger, and for the owner the effects that the release itself has lost."""
     check_int("error_ledger", "k", k, 2)
     check_int("error_ledger", "splits", splits, 0)
@@ -155,16 +166,18 @@ def measured(
     chosen = usual_questions(whole, k, rng)
     owners = None if person is None else np.unique(table[person].to_numpy(), return_inverse=True)[1]
     errors = Errors(k)
-    rounds = [(np.arange(table.height), copies)]
+    splits = 0 if make is None else splits
     with progress.bar("measuring estimates", 1 + splits) as advance:
-        for number in range(1 + (splits if make is not None else 0)):
-            if number and make is not None:
-                rows = _split(table.height, owners, rng)
-                rounds = [(rows, as_copies(make(table[rows])))]
-            (rows, made), own = rounds[0], None if owners is None else owners[rounds[0][0]]
-            errors.measure(table[rows], made, own, chosen, asked, whole=not number)
+        errors.measure(table, copies, owners, chosen, asked, whole=True)
+        advance(1)
+        for _ in range(splits):
+            assert make is not None
+            rows = _split(table.height, owners, rng)
+            made, own = as_copies(make(table[rows])), None if owners is None else owners[rows]
+            errors.measure(table[rows], made, own, chosen, asked, whole=False)
             advance(1)
-    return errors.ledger(len(copies), splits if make is not None else 0), errors.lost
+    ledger = errors.ledger(len(copies), splits)
+    return ledger, Effects(errors.clear, list(dict.fromkeys(errors.lost)))
 
 
 def as_copies(releases: Any) -> list[pl.DataFrame]:
@@ -196,7 +209,8 @@ class Errors:
     of_kind: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     of_column: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     of_asked: dict[str, dict[str, float]] = field(default_factory=dict)
-    lost: list[Lost] = field(default_factory=list)
+    clear: int = 0  # effects of the original
+    lost: list[str] = field(default_factory=list)
 
     def measure(
         self,
@@ -227,8 +241,10 @@ class Errors:
                 else:
                     own = self.of_asked.setdefault(question.text, {})
                     own[name_of(key)] = max(own.get(name_of(key), 0.0), error)
-                if whole and _is_lost(question, key, true[key], found):
-                    self.lost.append(Lost(question.text, key.term))
+                if whole and _is_clear(question, key, true[key]):
+                    self.clear += 1
+                    if _is_lost(true[key], found):
+                        self.lost.append(f"{key.term} in {question.text}")
 
     def _behind(
         self, question: Question, key: Key, original: pl.DataFrame, owners: Ints | None
@@ -277,30 +293,21 @@ def _covering(errors: Sequence[float]) -> float:
     return math.ceil(10 * max(ordered[rank - 1], 0.5)) / 10
 
 
-def _is_lost(question: Question, key: Key, true: Figure, found: Pooled) -> bool:
-    """Tell whether an effect three errors from nothing is within two, or has turned round."""
-    if question.target is None or key.term not in question.terms:
-        return False
-    strong = abs(true.value) > 3 * math.sqrt(true.variance)
+def _is_clear(question: Question, key: Key, true: Figure) -> bool:
+    """Tell whether a number is a coefficient of the original three errors from zero."""
+    of_term = question.target is not None and key.term in question.terms
+    return of_term and abs(true.value) > 3 * math.sqrt(true.variance)
+
+
+def _is_lost(true: Figure, found: Pooled) -> bool:
+    """Tell whether a release has an effect within two errors of zero, or turned round."""
     seen = math.copysign(found.value, found.value * true.value)
-    return strong and seen < 2 * math.sqrt(found.variance)
+    return seen < 2 * math.sqrt(found.variance)
 
 
 def name_of(key: Key) -> str:
     """Return a number of an answer in one text."""
     return " | ".join([*key.group, key.term])
-
-
-def told_lost(lost: Sequence[Lost]) -> list[str]:
-    """Return a sentence about the effects that are lost, the first few by name."""
-    if not lost:
-        return []
-    shown = "; ".join(f"{one.term} in {one.estimate}" for one in lost[:_SHOWN])
-    more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    return [
-        f"effects of the original that the release does not show: {shown}{more}. `tulle estimate` "
-        "answers with intervals that know of them"
-    ]
 
 
 # -- what is measured where nobody asked -----------------------------------------------------------

@@ -17,11 +17,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy import linalg, stats
+from scipy import linalg
 
 from tulle._relations.language import (
     Call,
@@ -43,6 +44,7 @@ INTERCEPT = "(intercept)"
 _MOST_VALUES = 50  # of a category among terms, or of a column after `by`
 _HEAD = re.compile(r"\s*(\w+)\s*\(")
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
+_NORMAL = NormalDist()
 _STEPS = 40  # of Newton's method
 _STEEP = 15.0  # a linear predictor beyond that means that classes can be told apart
 
@@ -279,7 +281,7 @@ def _quantile(y: Floats, order: float) -> Figure:
     """Return a quantile; heaps have no slope, so the error is at least that of a normal column."""
     away = 2 * np.sqrt(order * (1 - order) / len(y))
     low, value, high = np.quantile(y, np.clip([order - away, order, order + away], 0, 1))
-    normal = y.std() * away / 2 / stats.norm.pdf(stats.norm.ppf(order))
+    normal = y.std() * away / 2 / _NORMAL.pdf(_NORMAL.inv_cdf(order))
     return Figure(float(value), max(float(high - low) / 4, float(normal)) ** 2, len(y))
 
 

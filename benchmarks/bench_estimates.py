@@ -27,6 +27,9 @@ import polars as pl
 from benchmarks.judged_tables import FROM_R, TWELVE, load, options, warm
 from benchmarks.results import as_table, run_parts, write_table
 from tulle import Condenser, ParameterError, TulleError, error_ledger, estimate
+from tulle.estimating._questions import answer, parse_question
+from tulle.estimating.estimate import _factor
+from tulle.estimating.ledger import pooled
 
 COPIES = 5
 K = 10
@@ -105,43 +108,29 @@ def asked(
     rng, found = np.random.default_rng(900 + seed), 0
     for text in questions(original, rng):
         try:
-            truth = estimate(original, text)
-            ours = {m: estimate(copies[:m], text, ledger=ledger) for m in (1, COPIES)}
-            plain = {m: estimate(copies[:m], text) for m in (1, COPIES)}
-        except (ParameterError, TulleError):
+            question = parse_question(text, copies[0])
+        except ParameterError:
             continue
-        keys = truth.columns[: truth.columns.index("estimate")]
-        true = {row[: len(keys)]: row for row in truth.select(*keys, "estimate", "records").rows()}
-        fits = list(true)
-        for key in rng.permutation(len(fits))[:4]:  # of one question not too many numbers
-            *_, value, records = true[fits[key]]
-            if records < 2 * K:
+        truth, each = answer(question, original), [answer(question, copy) for copy in copies]
+        together = {m: pooled(each[:m]) for m in (1, COPIES)}
+        keys = [key for key in truth if all(key in one for one in together.values())]
+        for place in rng.permutation(len(keys))[:4]:  # of one question not too many numbers
+            true, row = truth[keys[place]], {"kind": question.kind, "text": text}
+            known = [together[m][keys[place]] for m in (1, COPIES)]
+            if true.records < 2 * K or not all(one.variance > 0 for one in known):
                 continue
-            row: dict[str, Any] = {"kind": text.split("(")[0], "text": text}
-            for m in (1, COPIES):
-                cell = _cell(plain[m], keys, fits[key])
-                mine = _cell(ours[m], keys, fits[key])
-                if cell is None or mine is None or not cell["standard_error"]:
-                    break
-                away, error = abs(cell["estimate"] - value), cell["standard_error"]
-                row[f"naive {m}"] = (away <= 1.96 * error, 3.92)
-                row[f"draws {m}"] = (away <= 1.96 * error / m**0.5, 3.92 / m**0.5)
-                row[f"synthpop {m}"] = (away <= 1.96 * error * (1 + 1 / m) ** 0.5,
-                                        3.92 * (1 + 1 / m) ** 0.5)  # fmt: skip
-                half = None if mine["low"] is None else (mine["high"] - mine["low"]) / 2
-                row[f"ledger {m}"] = None if half is None else (away <= half, 2 * half / error)
-            else:
-                yield row
-                found += 1
-                if found == wanted:
-                    return
-
-
-def _cell(answers: pl.DataFrame, keys: list[str], key: tuple[str, ...]) -> dict[str, Any] | None:
-    for row in answers.iter_rows(named=True):
-        if tuple(row[n] for n in keys) == key:
-            return row
-    return None
+            for m, one in zip((1, COPIES), known):
+                away, error = abs(one.value - true.value), one.variance**0.5
+                factor = _factor(question, keys[place], one, ledger, m)[0]
+                row[f"naive {m}"] = (away <= 1.96 * error, 1.0)
+                row[f"draws {m}"] = (away <= 1.96 * error / m**0.5, m**-0.5)
+                wider = (1 + 1 / m) ** 0.5
+                row[f"synthpop {m}"] = (away <= 1.96 * error * wider, wider)
+                row[f"ledger {m}"] = factor and (away <= factor * error, factor / 1.96)
+            yield row
+            found += 1
+            if found == wanted:
+                return
 
 
 def condensed(original: pl.DataFrame, seed: int, k: int = K) -> Condenser:
@@ -218,7 +207,7 @@ def _line(rows: list[dict[str, Any]]) -> list[Any]:
         given = [row[way] for row in rows if row[way] is not None]
         cells.append(f"{np.mean([one[0] for one in given]):.3f}" if given else "-")
     for way in WAYS[-2:]:
-        given = [row[way][1] / 3.92 for row in rows if row[way] is not None]
+        given = [row[way][1] for row in rows if row[way] is not None]
         cells.append(f"{np.median(given):.2f}" if given else "-")
     cells.append(f"{np.mean([row[WAYS[-1]] is None for row in rows]):.3f}")
     return cells

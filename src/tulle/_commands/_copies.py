@@ -163,8 +163,11 @@ def beside_files(
         copy_path(output, number): put_copy(frame) for number, frame in enumerate(copies, 2)
     }
     if ledger is not None:
-        text = json.dumps(plain(ledger), indent=1, allow_nan=False) + "\n"
-        files[ledger_path(output)] = lambda file: file.write(text.encode()) and None
+
+        def put_ledger(file: BinaryIO) -> None:
+            file.write(json.dumps(plain(ledger), indent=1, allow_nan=False).encode() + b"\n")
+
+        files[ledger_path(output)] = put_ledger
     return files
 
 

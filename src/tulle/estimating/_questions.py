@@ -35,7 +35,7 @@ from tulle._relations.language import (
     parse_terms,
 )
 from tulle._relations.values import Values, is_text, quantity, truth
-from tulle._types import Flags, Floats
+from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError, ParameterError, nearest_name
 
 REGRESSIONS = ("ols", "logit")
@@ -178,14 +178,11 @@ def _regression(asked: Question, inside: str, frame: pl.DataFrame) -> Question:
             )
     terms: dict[str, Node] = {}
     for written, node in parse_terms(right, names, "question").items():
-        terms |= (
-            _values_of(node.column, frame, first=1) if _is_words(node, frame) else {written: node}
-        )
+        if isinstance(node, Name) and is_text(frame.schema[node.column]):
+            terms |= _values_of(node.column, frame, first=1)
+        else:
+            terms[written] = node
     return replace(asked, terms=terms, target=target)
-
-
-def _is_words(node: Node, frame: pl.DataFrame) -> bool:
-    return isinstance(node, Name) and is_text(frame.schema[node.column])
 
 
 def _shares(inside: str, frame: pl.DataFrame) -> dict[str, Node]:
@@ -227,14 +224,18 @@ def answer(question: Question, frame: pl.DataFrame) -> dict[Key, Figure]:
             names = list(question.terms)
             found = [_total(np.where(_flags(rows, len(one)), one, 0.0)) for one in terms]
         else:
-            names, of = list(question.terms), _STATISTICS[question.kind]
-            present = [one[rows][~np.isnan(one[rows])] for one in terms]
-            found = [of(one, question.order) for one in present if len(one) > 1]
+            names, of = [], _STATISTICS[question.kind]
+            found = []
+            for name, one in zip(question.terms, terms):
+                present = one[rows][~np.isnan(one[rows])]
+                if len(present) > 1:
+                    names.append(name)
+                    found.append(of(present, question.order))
         answers |= {Key(group, name): one for name, one in zip(names, found)}
     return answers
 
 
-def _flags(rows: Floats, n: int) -> Flags:
+def _flags(rows: Ints, n: int) -> Flags:
     flags = np.zeros(n, dtype=bool)
     flags[rows] = True
     return flags
@@ -242,7 +243,7 @@ def _flags(rows: Floats, n: int) -> Flags:
 
 def _grouped(
     by: Collection[str], values: Values, inside: Flags
-) -> Iterator[tuple[tuple[str, ...], Floats]]:
+) -> Iterator[tuple[tuple[str, ...], Ints]]:
     if not by:
         yield (), np.flatnonzero(inside)
         return
@@ -258,7 +259,7 @@ def _labels(values: Values, name: str) -> pl.Series:
     series = values.keys(name)
     if series.dtype == pl.String:
         return series
-    return pl.Series([None if one is None else f"{one:g}" for one in series], dtype=pl.String)
+    return pl.Series([None if one is None else f"{one:.15g}" for one in series], dtype=pl.String)
 
 
 def _mean(y: Floats, _: float) -> Figure:
@@ -340,4 +341,4 @@ def logistic(X: Floats, y: Floats) -> tuple[Floats, Floats]:
             break
     if not np.abs(X @ values).max() <= _STEEP:
         raise DataError("the classes can be told apart: the coefficients have no end")
-    return values, np.linalg.inv(hessian)
+    return values, np.asarray(np.linalg.inv(hessian), dtype=np.float64)

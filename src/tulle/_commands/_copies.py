@@ -174,12 +174,16 @@ def beside_files(
 def told_beside(
     output: FilePath, copies: list[pl.DataFrame], ledger: dict[str, Any] | None
 ) -> list[str]:
-    """Say what lies beside a release."""
+    """Say what lies beside a release, and which effects it has lost."""
     told = []
     if copies:
-        first, last = copy_path(output, 2).name, copy_path(output, len(copies) + 1).name
-        names = first if len(copies) == 1 else f"{first} ... {last}"
+        names = ", ".join(copy_path(output, number + 2).name for number in range(len(copies)))
         told.append(f"further draws of the same model (the audit saw the first only): {names}")
     if ledger is not None:
         told.append(f"error ledger, for `tulle estimate`: {ledger_path(output).name}")
+    if ledger is not None and (lost := ledger["lost"]):
+        told.append(
+            f"{len(lost)} of {ledger['clear']} clear effects in regressions are not seen in the "
+            f"release, such as {'; '.join(lost[:3])}: `tulle estimate` allows for that"
+        )
     return told

@@ -50,7 +50,6 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.auditing import Audit
     from tulle.auditing._tables import Aligned
     from tulle.condense.condenser import Condenser
-    from tulle.estimating.ledger import Effects
     from tulle.releases import Manifest
     from tulle.table.split import Rows
 
@@ -149,23 +148,22 @@ def condense(
     with options.naming(rules=f"{policy}: [rules]"):
         condenser, release = make_release(original, known, options.policy.rules, options)
     more = further_copies(condenser, original, known, options)
-    ledger, effects = _ledger(original, [release, *more], known, condenser, options)
+    ledger = _ledger(original, [release, *more], known, condenser, options)
 
     levels_table = [dict(row._asdict()) for row in condenser.level_summary_]
     tables = compared(original, release, source, control, strangers, columns)
     whole = report is not None
     found = _audited(condenser, tables, release, columns, options, command, whole=whole)
     found = found.extended(context=dict(options.policy.context), accepted_risk=job.accepted)
-    if effects is not None and effects.clear:
+    if ledger and ledger["clear"]:
         found = found.extended(
-            metrics={"effects_lost": len(effects.lost) / effects.clear},
-            where=found.result["where"] | {"effects_lost": (effects.lost or ["none"])[0]},
+            metrics={"effects_lost": len(ledger["lost"]) / ledger["clear"]},
+            where=found.result["where"] | {"effects_lost": (ledger["lost"] or ["none"])[0]},
         )
     summary = _summary(condenser, tables, strangers, found)
     manifest = _manifest(condenser, entry, release, columns, options, strangers)
     job.write(release, manifest, found, beside_files(output, more, ledger))
     notes = _notes(condenser, columns, release) + told_beside(output, more, ledger)
-    notes += [] if effects is None else effects.told()
     return Condensed(summary, levels_table, left_out_rows(columns), notes, found)
 
 
@@ -242,12 +240,12 @@ def _ledger(
     columns: list[Column],
     condenser: Any,
     options: Condensing,
-) -> tuple[dict[str, Any] | None, Effects | None]:
-    """Measure how far estimates lie from the original's, and which effects are lost."""
+) -> dict[str, Any] | None:
+    """Measure how far estimates lie from the original's, if that is asked for."""
     if not options.ledger:
-        return None, None
+        return None
     from tulle._random import as_generator
-    from tulle.estimating.ledger import measured
+    from tulle.estimating.ledger import error_ledger
 
     rng = as_generator(options.seed)
     person = column_of(columns, Role.PERSON)
@@ -258,7 +256,7 @@ def _ledger(
         return [first, *further_copies(fitted, part, columns, again)]
 
     with options.naming(question=f"{options.policy_file}: [estimates]"):
-        return measured(
+        return error_ledger(
             original, copies, make,
             k=max(min(condenser.rests_on_.values()), 2),
             person=None if person is None else person.name, splits=3,

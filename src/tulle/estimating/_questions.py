@@ -138,7 +138,7 @@ def _groups(text: str, rest: str, frame: pl.DataFrame) -> tuple[tuple[str, ...],
     groups = (rest[: cut.start()] if cut else rest).strip()
     if (cut and not where) or (groups and not re.match(r"by\s", groups)):
         raise _refused(text, "after the bracket stands `by COLUMN, ...` or `where CONDITION`")
-    by = tuple(name.strip().strip("`") for name in groups[3:].split(",")) if groups else ()
+    by = tuple(name.strip().strip("`") for name in re.findall(r"`[^`]*`|[^,]+", groups[3:]))
     for name in by:
         if name not in frame.columns:
             hint = nearest_name(name, frame.columns)
@@ -207,38 +207,39 @@ def _values_of(column: str, frame: pl.DataFrame, *, first: int) -> dict[str, Nod
 # -- answers -------------------------------------------------------------------------------------
 
 
-def answer(question: Question, frame: pl.DataFrame) -> dict[Key, Figure]:
-    """Return the numbers that a table gives; those that it cannot give are left out."""
+def answer(
+    question: Question, frame: pl.DataFrame, owners: Ints | None = None
+) -> dict[Key, Figure]:
+    """Return the numbers that a table gives; those that it cannot give are left out.
+
+    With ``owners``, the person of each row, the people behind a number are counted, not rows.
+    """
     values = Values(frame, {})
     inside = np.ones(frame.height, dtype=bool)
     if question.where is not None:
         inside = truth(question.where, values)[0]
-    terms = [quantity(node, values) for node in question.terms.values()]
+    columns = {name: quantity(node, values) for name, node in question.terms.items()}
+    target = None if question.target is None else quantity(question.target, values)
     answers: dict[Key, Figure] = {}
+
+    def keep(group: tuple[str, ...], name: str, found: tuple[float, float], rows: Ints) -> None:
+        behind = len(rows) if owners is None else len(np.unique(owners[rows]))
+        answers[Key(group, name)] = Figure(*found, behind)
+
     for group, rows in _grouped(question.by, values, inside):
-        if question.target is not None:
-            columns = [quantity(question.target, values)[rows], *(one[rows] for one in terms)]
-            solve = least_squares if question.kind == "ols" else logistic
-            names, found = [INTERCEPT, *question.terms], _fitted(solve, np.column_stack(columns))
-        elif question.kind == "total":
-            names = list(question.terms)
-            found = [_total(np.where(_flags(rows, len(one)), one, 0.0)) for one in terms]
-        else:
-            names, of = [], _STATISTICS[question.kind]
-            found = []
-            for name, one in zip(question.terms, terms):
-                present = one[rows][~np.isnan(one[rows])]
-                if len(present) > 1:
-                    names.append(name)
-                    found.append(of(present, question.order))
-        answers |= {Key(group, name): one for name, one in zip(names, found)}
+        if target is not None:
+            table = np.column_stack([one[rows] for one in (target, *columns.values())])
+            there = ~np.isnan(table).any(axis=1)
+            solved = _fitted(least_squares if question.kind == "ols" else logistic, table[there])
+            for name, found in zip([INTERCEPT, *columns], solved):
+                keep(group, name, found, rows[there])
+            continue
+        for name, column in columns.items():
+            some = rows[~np.isnan(column[rows])]
+            if len(some) > 1:
+                found = _STATISTICS[question.kind](column[some], question.order, frame.height)
+                keep(group, name, found, some)
     return answers
-
-
-def _flags(rows: Ints, n: int) -> Flags:
-    flags = np.zeros(n, dtype=bool)
-    flags[rows] = True
-    return flags
 
 
 def _grouped(
@@ -262,35 +263,33 @@ def _labels(values: Values, name: str) -> pl.Series:
     return pl.Series([None if one is None else f"{one:.15g}" for one in series], dtype=pl.String)
 
 
-def _mean(y: Floats, _: float) -> Figure:
-    return Figure(float(y.mean()), float(y.var(ddof=1)) / len(y), len(y))
+# Each returns a value and its variance, of numbers in a table of ``n`` rows.
 
 
-def _share(y: Floats, _: float) -> Figure:
+def _mean(y: Floats, order: float, n: int) -> tuple[float, float]:
+    return float(y.mean()), float(y.var(ddof=1)) / len(y)
+
+
+def _share(y: Floats, order: float, n: int) -> tuple[float, float]:
     """Return a share; its variance is that of two more yes and no, which is never 0."""
     share = (y.sum() + 2) / (len(y) + 4)
-    return Figure(float(y.mean()), float(share * (1 - share)) / len(y), len(y))
+    return float(y.mean()), float(share * (1 - share)) / len(y)
 
 
-def _total(z: Floats) -> Figure:
-    """Return a sum over a group; how many records the group has is part of the chance."""
-    z = np.where(np.isnan(z), 0.0, z)
-    return Figure(float(z.sum()), len(z) * float(z.var(ddof=1)), int((z != 0).sum()))
+def _total(y: Floats, order: float, n: int) -> tuple[float, float]:
+    """Return a sum; how many rows have a part in it is part of the chance."""
+    return float(y.sum()), float((y @ y - y.sum() ** 2 / n) * n / (n - 1))
 
 
-def _quantile(y: Floats, order: float) -> Figure:
+def _quantile(y: Floats, order: float, n: int) -> tuple[float, float]:
     """Return a quantile; heaps have no slope, so the error is at least that of a normal column."""
     away = 2 * np.sqrt(order * (1 - order) / len(y))
     low, value, high = np.quantile(y, np.clip([order - away, order, order + away], 0, 1))
     normal = y.std() * away / 2 / _NORMAL.pdf(_NORMAL.inv_cdf(order))
-    return Figure(float(value), max(float(high - low) / 4, float(normal)) ** 2, len(y))
+    return float(value), max(float(high - low) / 4, float(normal)) ** 2
 
 
-_STATISTICS: dict[str, Callable[[Floats, float], Figure]] = {
-    "mean": _mean,
-    "share": _share,
-    "quantile": _quantile,
-}
+_STATISTICS = {"mean": _mean, "share": _share, "total": _total, "quantile": _quantile}
 
 
 # -- regressions ---------------------------------------------------------------------------------
@@ -298,9 +297,8 @@ _STATISTICS: dict[str, Callable[[Floats, float], Figure]] = {
 
 def _fitted(
     solve: Callable[[Floats, Floats], tuple[Floats, Floats]], table: Floats
-) -> list[Figure]:
+) -> list[tuple[float, float]]:
     """Return the coefficients of the first column on the others; none if they cannot be told."""
-    table = table[~np.isnan(table).any(axis=1)]
     y, X = table[:, 0], np.column_stack([np.ones(len(table)), table[:, 1:]])
     if len(y) <= X.shape[1]:
         return []
@@ -313,8 +311,7 @@ def _fitted(
         values, covariance = solve(X, y)
     except (np.linalg.LinAlgError, DataError):
         return []
-    variances = np.diag(covariance) / scale**2
-    return [Figure(float(b), float(v), len(y)) for b, v in zip(values / scale, variances)]
+    return list(zip((values / scale).tolist(), (np.diag(covariance) / scale**2).tolist()))
 
 
 def least_squares(X: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -18,11 +18,10 @@ import polars as pl
 
 from tulle import _progress as progress
 from tulle._checks import check_int
-from tulle._people import people_among
 from tulle._random import RandomState, as_generator
 from tulle._relations.language import quote
-from tulle._relations.values import Values, is_text, truth
-from tulle._types import Flags, Ints
+from tulle._relations.values import is_text
+from tulle._types import Ints
 from tulle.errors import DataError, ParameterError
 from tulle.estimating._questions import (
     REGRESSIONS,
@@ -43,27 +42,8 @@ _ASKED = {"mean": 60, "share": 60, "total": 30, "quantile": 40, "ols": 60, "logi
 _ORDERS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _FEW_VALUES = 12  # of a column to group by
 _MOST_TERMS = 10  # of a regression on all other columns
-_SHOWN = 5  # effects that are lost
 
 Make = Callable[[pl.DataFrame], Sequence[Any]]
-
-
-class Effects(NamedTuple):
-    """How many regression coefficients are clear in the original, and which a release lost."""
-
-    clear: int
-    lost: list[str]
-
-    def told(self) -> list[str]:
-        """Return a sentence about the effects that are lost, the first few by name."""
-        if not self.lost:
-            return []
-        shown, more = "; ".join(self.lost[:_SHOWN]), len(self.lost) - _SHOWN
-        return [
-            f"{len(self.lost)} of {self.clear} clear effects in regressions are not seen in the "
-            f"release: {shown}{f' and {more} more' if more > 0 else ''}. The intervals of `tulle "
-            "estimate` allow for that"
-        ]
 
 
 class Pooled(NamedTuple):
@@ -125,7 +105,8 @@ def error_ledger(
     -------
     dict
         The ledger, ready for JSON: what 95 of 100 errors of a kind of estimate stay below, in
-        standard errors, and for each column. Pass it to :func:`estimate`.
+        standard errors, and for each column; ``"lost"`` are effects that the release does not show,
+        of so many ``"clear"`` ones in the original. Pass it to :func:`estimate`.
 
     Examples
     --------
@@ -139,24 +120,6 @@ def error_ledger(
     >>> estimate(release, "mean(y)", ledger=ledger).columns[:4]
     ['term', 'estimate', 'standard_error', 'low']
     """
-    return measured(
-        original, releases, make, k=k, person=person, splits=splits, questions=questions,
-        random_state=random_state,
-    )[0]  # fmt: skip
-
-
-def measured(
-    original: Any,
-    releases: Any,
-    make: Make | None,
-    *,
-    k: int,
-    person: str | None,
-    splits: int,
-    questions: Iterable[str],
-    random_state: RandomState,
-) -> tuple[dict[str, Any], Effects]:
-    """Return the ledger, and for the owner the effects that the release itself has lost."""
     check_int("error_ledger", "k", k, 2)
     check_int("error_ledger", "splits", splits, 0)
     table, rng = to_polars(original), as_generator(random_state)
@@ -176,8 +139,7 @@ def measured(
             made, own = as_copies(make(table[rows])), None if owners is None else owners[rows]
             errors.measure(table[rows], made, own, chosen, asked, whole=False)
             advance(1)
-    ledger = errors.ledger(len(copies), splits)
-    return ledger, Effects(errors.clear, list(dict.fromkeys(errors.lost)))
+    return errors.ledger(len(copies), splits)
 
 
 def as_copies(releases: Any) -> list[pl.DataFrame]:
@@ -224,16 +186,12 @@ class Errors:
     ) -> None:
         """Compare the answers of releases with those of the table they were made of."""
         for place, question in enumerate([*chosen, *asked]):
-            true = answer(question, original)
+            true = answer(question, original, owners)
             scale = original.height / copies[0].height if question.kind == "total" else 1.0
             for key, found in pooled([answer(question, copy) for copy in copies]).items():
-                if key not in true or not found.variance > 0 or not true[key].variance > 0:
+                if key not in true or true[key].records < self.k or not found.variance > 0:
                     continue
-                if self._behind(question, key, original, owners) < self.k:
-                    continue
-                error = abs(found.value * scale - true[key].value) / (
-                    scale * math.sqrt(found.variance)
-                )
+                error = abs(found.value - true[key].value / scale) / math.sqrt(found.variance)
                 if place < len(chosen):
                     self.of_kind[question.kind].append(error)
                     for column in question.columns(key.term):
@@ -241,23 +199,11 @@ class Errors:
                 else:
                     own = self.of_asked.setdefault(question.text, {})
                     own[name_of(key)] = max(own.get(name_of(key), 0.0), error)
-                if whole and _is_clear(question, key, true[key]):
+                effect = question.target is not None and key.term in question.terms
+                if whole and effect and abs(true[key].value) > 3 * math.sqrt(true[key].variance):
                     self.clear += 1
                     if _is_lost(true[key], found):
                         self.lost.append(f"{key.term} in {question.text}")
-
-    def _behind(
-        self, question: Question, key: Key, original: pl.DataFrame, owners: Ints | None
-    ) -> int:
-        """Return how many people of the original a number rests on."""
-        if not question.by and question.where is None and owners is None:
-            return original.height
-        values, inside = Values(original, {}), np.ones(original.height, dtype=bool)
-        if question.where is not None:
-            inside = truth(question.where, values)[0]
-        for name, value in zip(question.by, key.group):
-            inside &= _is_value(values, name, value)
-        return people_among(inside, owners)
 
     def ledger(self, copies: int, splits: int) -> dict[str, Any]:
         """Return what is kept of the errors: nothing of a single estimate that nobody asked for."""
@@ -276,14 +222,8 @@ class Errors:
         }
         return {
             "format": FORMAT, "k": self.k, "copies": copies, "splits": splits, "kinds": kinds,
-            "asked": asked,
+            "asked": asked, "clear": self.clear, "lost": list(dict.fromkeys(self.lost)),
         }  # fmt: skip
-
-
-def _is_value(values: Values, name: str, value: str) -> Flags:
-    keys = values.keys(name)
-    same = keys == value if keys.dtype == pl.String else keys == float(value)
-    return np.asarray(same.fill_null(False).to_numpy(), dtype=bool)
 
 
 def _covering(errors: Sequence[float]) -> float:
@@ -293,16 +233,9 @@ def _covering(errors: Sequence[float]) -> float:
     return math.ceil(10 * max(ordered[rank - 1], 0.5)) / 10
 
 
-def _is_clear(question: Question, key: Key, true: Figure) -> bool:
-    """Tell whether a number is a coefficient of the original three errors from zero."""
-    of_term = question.target is not None and key.term in question.terms
-    return of_term and abs(true.value) > 3 * math.sqrt(true.variance)
-
-
 def _is_lost(true: Figure, found: Pooled) -> bool:
     """Tell whether a release has an effect within two errors of zero, or turned round."""
-    seen = math.copysign(found.value, found.value * true.value)
-    return seen < 2 * math.sqrt(found.variance)
+    return math.copysign(found.value, found.value * true.value) < 2 * math.sqrt(found.variance)
 
 
 def name_of(key: Key) -> str:
@@ -341,14 +274,14 @@ class _Columns:
     @classmethod
     def of(cls, frame: pl.DataFrame, least: int, rng: np.random.Generator) -> _Columns:
         found = cls([], [], [], [], rng)
-        for name in frame.columns:
+        for name in (name for name in frame.columns if "`" not in name):
             series = frame[name].drop_nulls()
             counts = series.value_counts(sort=True)
             few = 1 < len(counts) <= _FEW_VALUES
             if is_text(series.dtype):
-                values = [f"{quote(name)} = {_quoted(value)}" for value in counts[name]]
-                enough = counts["count"].is_between(least, len(series) - least)
-                found.truths.extend(one for one, ok in zip(values[:_FEW_VALUES], enough) if ok)
+                enough = counts.filter(pl.col("count").is_between(least, len(series) - least))
+                words = [str(value) for value in enough[name][:_FEW_VALUES]]
+                found.truths.extend(f'{quote(name)} = "{w}"' for w in words if '"' not in w)
             elif series.dtype.is_numeric() and len(counts) > 2:
                 found.numbers.append(name)
                 cuts = series.cast(pl.Float64).quantile(float(rng.uniform(0.2, 0.8)))
@@ -381,8 +314,3 @@ class _Columns:
         some = [quote(name) for name in self.rng.permutation(free)[:most].tolist()]
         squares = [name for name in some if name.strip("`") in self.numbers][:1]
         return " + ".join([*some, *(f"{n} ** 2" for n in squares if self.rng.random() < 0.2)])
-
-
-def _quoted(value: Any) -> str:
-    mark = "'" if '"' in str(value) else '"'
-    return f"{mark}{value}{mark}"

@@ -175,3 +175,34 @@ def test_a_table_in_parts_has_none_of_them(option: dict[str, Any]) -> None:
     options = resolve("condense", Condensing(), None, option)
     with pytest.raises(ParameterError, match=f"--{next(iter(option))} needs the whole table"):
         refuse_in_parts(options, report=None, control=None, policy=None)
+
+
+def test_a_class_of_k_people_does_not_end_the_measuring_and_quotas_have_no_ledger(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(0)
+    rare = np.where(np.arange(150) < 11, "yes", "no")
+    table = pl.DataFrame({"x": rng.normal(size=150).round(2), "y": rng.normal(size=150).round(2)})
+    table.with_columns(ill=rare).write_csv(tmp_path / "wages.csv")
+    made(tmp_path, "out.csv", target="ill", ledger=True)
+    assert json.loads((tmp_path / "out.csv.ledger.json").read_text())["splits"] == 3
+    with pytest.raises(ParameterError, match="drop the quotas"):
+        made(tmp_path, "balanced.csv", ledger=True, rows="ill=yes:50,no:50")
+
+
+def test_the_verdict_on_use_names_an_effect_that_is_lost(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lossy(*_: Any, **__: Any) -> dict[str, Any]:
+        ledger = json.loads((folder / "release.csv.ledger.json").read_text())
+        return {**ledger, "clear": 10, "lost": ["educ in ols(lwage ~ educ)"] * 3}
+
+    monkeypatch.setattr("tulle.estimating.ledger.error_ledger", lossy)
+    done = condense(
+        folder / "wages.csv", tmp_path / "out.csv", k=10, seed=0, ledger=True, accept_risk="a test"
+    )
+    use = done.audit.verdict["use"]
+    assert use["level"] == "caution"
+    assert "of the clear effects in regressions are not seen" in use["reason"]
+    assert "educ in ols(lwage ~ educ)" in use["reason"]
+    assert any("3 of 10 clear effects" in note for note in done.notes)

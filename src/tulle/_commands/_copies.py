@@ -18,6 +18,7 @@ from tulle.io._formats import is_sql
 if TYPE_CHECKING:
     import polars as pl
 
+    from tulle._commands.condense import Condensing
     from tulle._types import FilePath
 
 _MOST_COPIES = 100
@@ -86,10 +87,9 @@ def _drawn(
 def _equals(original: pl.DataFrame, column: str, value: str) -> str:
     """Return the condition that a column has a value that was written on a command line."""
     from tulle._relations.language import quote
-    from tulle._relations.values import is_text
 
     mark = "'" if '"' in value else '"'
-    plain = original.schema[column].is_numeric() and not is_text(original.schema[column])
+    plain = original.schema[column].is_numeric()
     return f"{quote(column)} = {value if plain else f'{mark}{value}{mark}'}"
 
 
@@ -113,19 +113,20 @@ def copy_path(output: FilePath, number: int) -> Path:
     return path.with_name(f"{path.name.removesuffix(suffix)}.{number}{suffix}")
 
 
-def check_beside(output: FilePath, copies: int, ledger: bool, *, force: bool) -> None:
-    """Refuse copies and a ledger that cannot be written, before any work is done."""
-    check_int("condense", "copies", copies, 1)
+def check_beside(output: FilePath, options: Condensing, *, force: bool) -> None:
+    """Refuse rows, copies and a ledger that cannot be had, before any work is done."""
+    copies = check_int("condense", "copies", options.copies, 1)
+    if isinstance(parse_rows(options.rows), tuple) and options.ledger:
+        raise ParameterError("--ledger is for a release with the shares of INPUT: drop the quotas")
     if copies > _MOST_COPIES:
         raise ParameterError(f"must be at most {_MOST_COPIES}. Got {copies}.", parameter="copies")
-    if is_sql(output) and (copies > 1 or ledger):
+    if is_sql(output) and (copies > 1 or options.ledger):
         raise ParameterError(
             "--copies and --ledger write files beside the release: choose a file as the output"
         )
-    for path in [copy_path(output, n) for n in range(2, copies + 1)] + [
-        ledger_path(output)
-    ] * ledger:
-        refuse_existing(path, force=force)
+    for path in (*(copy_path(output, n) for n in range(2, copies + 1)), ledger_path(output)):
+        if path != ledger_path(output) or options.ledger:
+            refuse_existing(path, force=force)
 
 
 @contextmanager

@@ -25,7 +25,6 @@ from tulle._commands._copies import (
     beside_files,
     check_beside,
     draw_rows,
-    parse_rows,
     told_beside,
 )
 from tulle._commands._decision import (
@@ -128,8 +127,7 @@ def condense(
         )  # fmt: skip
     refuse_folder(output)
     with options.naming():
-        check_beside(output, options.copies, options.ledger, force=force)
-        parse_rows(options.rows)
+        check_beside(output, options, force=force)
 
     from tulle.io.read import read_table
 
@@ -251,7 +249,8 @@ def _ledger(
     person = column_of(columns, Role.PERSON)
 
     def make(part: pl.DataFrame) -> list[pl.DataFrame]:
-        again = replace(options, seed=int(rng.integers(2**62)))
+        # a class of k people may have fewer in a part of the table
+        again = replace(options, seed=int(rng.integers(2**62)), small_classes="pool")
         fitted, first = make_release(part, columns, options.policy.rules, again)
         return [first, *further_copies(fitted, part, columns, again)]
 

@@ -43,6 +43,6 @@ def estimate(release: FilePath, question: str, *, population: bool = False) -> E
     }
     if ledger is None:  # said once
         found = found.drop("note", "low", "high")
-    elif not found["note"].str.len_chars().any():
+    elif (found["note"] == "").all():
         found = found.drop("note")
     return Estimated(summary, found.to_dicts())

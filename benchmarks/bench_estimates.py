@@ -295,7 +295,7 @@ def drawn(original: pl.DataFrame, seed: int, rules: list[str] | None) -> list[pl
 
 def conditions(quick: bool) -> None:
     """Records that meet a condition: by ``where``, and by drawing and throwing away by hand."""
-    original = table("adult", 3_000 if quick else 32_000)
+    original = table("adult", 3_000 if quick else 10_000)
     fitted = condensed(original, 0)
     lines = []
     for where, keep in (
@@ -306,7 +306,7 @@ def conditions(quick: bool) -> None:
         ("age > 85 and race == 'Black'", (pl.col("age") > 85) & (pl.col("race") == "Black")),
     ):
         people = original.filter(keep)
-        n = 2_000
+        n = 500
         start = time.process_time()
         try:
             asked_for = fitted.sample(n, where=where)
@@ -331,8 +331,8 @@ def conditions(quick: bool) -> None:
         ["condition", "people", "drawn", "meet it", "CPU s", "by hand, s",
          "mean hours: original, where, by hand", "women: where, by hand"],
         lines,
-        notes="Adult, k = 10, 2,000 records each. By hand: draw 1,000 records at a time and keep "
-        "those that meet the condition, as users of generators without conditions do. Fewer than "
+        notes="Adult, 10,000 people, k = 10, 500 records each. By hand: draw 1,000 records at a "
+        "time and keep those that meet the condition, as users of generators without conditions do. Fewer than "
         "k people and a margin, as the model counts them, are refused.",
         quick=quick,
     )  # fmt: skip

@@ -93,8 +93,9 @@ def test_what_has_no_numbers_at_all_is_an_error() -> None:
         estimate(table(0), "ols(y ~ x + 2 * x)", ledger=fake())
     with pytest.raises(ParameterError, match="same columns"):
         estimate([table(0), table(0).drop("x")], "mean(y)")
-    with pytest.raises(DataError, match="format"):
-        estimate(table(0), "mean(y)", ledger={"format": 9})
+    for broken in ({"format": 9}, {**fake(), "kinds": {"mean": 3}}, {**fake(), "k": "ten"}, []):
+        with pytest.raises(DataError, match="not an error ledger"):
+            estimate(table(0), "mean(y)", ledger=broken)  # type: ignore[arg-type]
 
 
 # -- the ledger ----------------------------------------------------------------------------------

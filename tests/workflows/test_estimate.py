@@ -11,7 +11,15 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from tulle import GateError, ParameterError, PrivacyError, estimate, read_manifest, verify_release
+from tulle import (
+    DataError,
+    GateError,
+    ParameterError,
+    PrivacyError,
+    estimate,
+    read_manifest,
+    verify_release,
+)
 from tulle._commands._large import refuse_in_parts
 from tulle._commands._options import resolve
 from tulle._commands.condense import Condensing, condense
@@ -139,8 +147,23 @@ def test_a_changed_ledger_is_found(folder: Path, tmp_path: Path) -> None:
     ledger.write_text(ledger.read_text().replace("1.", "0."))
     rows = {row["check"]: row["holds"] for row in verify_release(tmp_path / "release.csv")}
     assert rows["copies and ledger unchanged"] is False
-    with pytest.raises(ParameterError, match=r"release.csv.ledger.json.*missing or changed"):
+    with pytest.raises(DataError, match=r"release.csv.ledger.json.*missing or changed"):
         estimate(tmp_path / "release.csv", "mean(lwage)")
+
+
+@pytest.mark.parametrize("entry", [3, [3], [{"file": "release.2.csv"}]])
+def test_a_manifest_that_names_nonsense_is_refused(
+    folder: Path, tmp_path: Path, entry: Any
+) -> None:
+    for file in folder.glob("release*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    beside = tmp_path / "release.csv.manifest.json"
+    manifest = json.loads(beside.read_text())
+    manifest["output"]["copies"] = entry
+    beside.write_text(json.dumps(manifest))
+    for ask in (verify_release, lambda path: estimate(path, "mean(lwage)")):
+        with pytest.raises(DataError, match="does not say what lies beside it"):
+            ask(tmp_path / "release.csv")
 
 
 def test_what_exists_is_not_replaced_and_a_failed_run_leaves_nothing(

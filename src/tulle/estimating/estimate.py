@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from tulle._files import digest
 from tulle._json import read_json
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError
 from tulle.estimating._questions import Key, Question, answer, parse_question
 from tulle.estimating.ledger import FORMAT, LEAST, NORMAL, Pooled, as_copies, name_of, pooled
 from tulle.releases import has_manifest, read_manifest
-from tulle.releases._file_pairs import beside
+from tulle.releases._file_pairs import named_beside
 
 UNANSWERED = "this cannot be answered from this release"
 _MOST = 8.0  # standard errors: beyond, a sixtieth of the people would tell as much
@@ -71,8 +72,8 @@ def estimate(
         records = told if records is None else records
     copies = as_copies(releases)
     asked = parse_question(question, copies[0])
-    if ledger is not None and ledger.get("format") != FORMAT:
-        raise DataError(f"the error ledger has not the format {FORMAT}: make it again")
+    if ledger is not None:
+        _refuse_broken(ledger)
     scale = 1.0
     if asked.kind == "total" and records is not None:
         scale = records / copies[0].height
@@ -151,28 +152,38 @@ def read_copies(
     """Return all copies of a release, its ledger, and how many records the original has."""
     from tulle.io.read import read_table
 
-    first = read_table(path)
+    copies, ledger = [read_table(path)], None
     if not has_manifest(path):
-        return [first], None, None
+        return copies, None, None
     manifest = read_manifest(path)
-    copies = [first]
-    for entry in manifest.output.get("copies", []):
-        copies.append(read_table(_unchanged(beside(path, entry["file"]), entry["sha256"])))
-    ledger, entry = None, manifest.output.get("ledger")
-    if entry:
-        place = _unchanged(beside(path, entry["file"]), entry["sha256"])
-        if place.stat().st_size > _LARGEST:
-            raise DataError(f"{place} is too large for an error ledger")
-        ledger = read_json(place.read_bytes())
-    apart = manifest.counts.get("kept apart as the control", 0)
-    records = manifest.source.get("records")
-    return copies, ledger, None if records is None else int(records) - int(apart)
+    for place, sha256 in named_beside(path, manifest.output).items():
+        if not place.is_file() or digest(place) != sha256:
+            raise DataError(
+                f"{place.name} is not what the manifest of {Path(path).name} names: it is missing "
+                "or changed"
+            )
+        if not place.name.endswith(".ledger.json"):
+            copies.append(read_table(place))
+        elif place.stat().st_size > _LARGEST:
+            raise DataError(f"{place.name} is too large for an error ledger")
+        else:
+            ledger = read_json(place.read_bytes())
+    apart, records = (
+        manifest.counts.get("kept apart as the control", 0),
+        manifest.source.get("records"),
+    )
+    known = isinstance(records, int) and isinstance(apart, int)
+    return copies, ledger, records - apart if known else None
 
 
-def _unchanged(place: Any, sha256: str) -> Any:
-    if not place.is_file() or digest(place) != sha256:
-        raise ParameterError(
-            f"{place.name} is not what the manifest of the release names: it is missing or changed",
-            parameter="releases",
-        )
-    return place
+def _refuse_broken(ledger: Mapping[str, Any]) -> None:
+    """Raise unless a ledger has the form of this version."""
+    try:
+        factors = [one for kind in ledger["kinds"].values() for one in kind["columns"].values()]
+        factors += [kind["factor"] for kind in ledger["kinds"].values()]
+        factors += [one for own in ledger["asked"].values() for one in own.values()]
+        good = ledger["format"] == FORMAT and min(ledger["k"], ledger["copies"], *factors) > 0
+    except (KeyError, TypeError, AttributeError):
+        good = False
+    if not good:
+        raise DataError("this is not an error ledger of this version of Tulle: make it again")

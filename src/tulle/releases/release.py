@@ -163,10 +163,10 @@ def verify_release(
             "detail": ", ".join(map(str, found.verified)),
         },
     ]
-    if named := [*found.output.get("copies", []), *filter(None, [found.output.get("ledger")])]:
-        places = [(file_pairs.beside(path, one["file"]), one["sha256"]) for one in named]
-        holds = all(place.is_file() and digest(place) == sha256 for place, sha256 in places)
-        detail = ", ".join(place.name for place, _ in places)
+    if "copies" in found.output or "ledger" in found.output:
+        named = file_pairs.named_beside(path, found.output)
+        holds = all(place.is_file() and digest(place) == sha256 for place, sha256 in named.items())
+        detail = ", ".join(place.name for place in named)
         rows.append({"check": "copies and ledger unchanged", "holds": holds, "detail": detail})
     if owner is not None:
         signer = found.signature.get("key", "nobody")

@@ -332,8 +332,8 @@ def conditions(quick: bool) -> None:
          "mean hours: original, where, by hand", "women: where, by hand"],
         lines,
         notes="Adult, 10,000 people, k = 10, 500 records each. By hand: draw 1,000 records at a "
-        "time and keep those that meet the condition, as users of generators without conditions do. Fewer than "
-        "k people and a margin, as the model counts them, are refused.",
+        "time and keep those that meet the condition, as users of generators without conditions "
+        "do. Fewer than k people and a margin, as the model counts them, are refused.",
         quick=quick,
     )  # fmt: skip
 

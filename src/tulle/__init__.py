@@ -58,6 +58,8 @@ _NAMES = {
     # audits and releases
     "tulle.auditing.audit": ("Audit", "audit"),
     "tulle.exploring.explore": ("Exploration", "explore"),
+    "tulle.estimating.estimate": ("estimate",),
+    "tulle.estimating.ledger": ("error_ledger",),
     "tulle.releases.manifest": ("Manifest",),
     "tulle.releases.release": ("read_manifest", "verify_release"),
     # what can go wrong

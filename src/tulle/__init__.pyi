@@ -24,6 +24,8 @@ from .errors import PolicyError as PolicyError
 from .errors import PrivacyError as PrivacyError
 from .errors import PrivacyWarning as PrivacyWarning
 from .errors import TulleError as TulleError
+from .estimating.estimate import estimate as estimate
+from .estimating.ledger import error_ledger as error_ledger
 from .exploring.explore import Exploration as Exploration
 from .exploring.explore import explore as explore
 from .guessing.columns import infer_columns as infer_columns

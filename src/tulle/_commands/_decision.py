@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from tulle._commands._copies import Put, written_beside
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle.errors import ParameterError, PrivacyError
 from tulle.io._formats import display_name
@@ -129,11 +132,13 @@ class Job:
         found: Audit,
         dialect: Dialect | None,
         chosen: Mapping[str, Any] | None = None,
+        beside: Mapping[Path, Put] = MappingProxyType({}),
     ) -> None:
         """Write a table with manifest and report, or only the report where the verdict is bad.
 
         A release in CSV is written in a ``dialect``, that of its source. ``chosen`` is what was
-        tried to find k, if it was.
+        tried to find k, if it was. What goes ``beside`` it is written first, and named in the
+        manifest.
         """
         from tulle.io._formats import Format, format_of
         from tulle.io.write import put_table
@@ -143,8 +148,9 @@ class Job:
         except Refused:  # whoever asked for a report needs it most where nothing is released
             self.save_report(found, refused=True)
             raise
-        with self.releasing() as draft:
+        with written_beside(beside, force=self.force) as named, self.releasing() as draft:
             put_table(release, draft.file, self.output, dialect)
+            manifest = replace(manifest, output={**manifest.output, **named})
             if dialect is not None and format_of(self.output) is Format.CSV:
                 told = {**manifest.output, "written as": dialect.told(release.columns)}
                 manifest = replace(manifest, output=told)

@@ -173,11 +173,14 @@ def half_of_memory() -> float:
     return min(sizes) / 2
 
 
-def _refuse_linked(options: Condensing) -> None:
-    """Raise for what is asked of people whose rows stay together: it needs them all in memory."""
+def _refuse_in_blocks(options: Condensing) -> None:
+    """Raise for what needs the whole table in memory."""
     asked = {
         f"{options.policy_file}: [people] order": bool(options.policy.people.order),
         options.word("people"): options.people is not None,
+        options.word("rows"): options.rows is not None,
+        options.word("copies"): options.copies != 1,
+        options.word("ledger"): options.ledger,
     }
     for word in (word for word, given in asked.items() if given):
         raise ParameterError(
@@ -200,7 +203,7 @@ def condense_large(
     from tulle._threads import cores
     from tulle.io.read import open_table
 
-    _refuse_linked(options)
+    _refuse_in_blocks(options)
     opened = open_table(source)
     limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))

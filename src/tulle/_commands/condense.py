@@ -22,6 +22,12 @@ from tulle._commands._columns import (
     without_opaque,
     words_of,
 )
+from tulle._commands._copies import (
+    beside_files,
+    check_beside,
+    draw_rows,
+    told_beside,
+)
 from tulle._commands._database import condense_linked
 from tulle._commands._decision import (
     UNAUDITED,
@@ -78,6 +84,9 @@ class Condensing(Options):
     holdout: float | str | None = None
     audit: bool = True
     quick: bool = False  # fewer sizes, and fewer releases that judge them
+    rows: Any = None  # how many, or quotas; by default as many as were condensed
+    copies: int = 1  # draws of the same model
+    ledger: bool = False  # measure how far estimates lie from the original's
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     plain: bool = False  # CSV in the normalised form, not in that of the source
     seed: int | None = None
@@ -135,6 +144,8 @@ def condense(
     if is_large(source, options):
         return condense_large(source, job, options, levels=levels, target=target, control=control)
     refuse_folder(output)
+    with options.naming():
+        check_beside(output, options, force=force)
 
     from tulle.auditing._pictures import size_section
     from tulle.io.read import read_written
@@ -156,6 +167,8 @@ def condense(
     with options.naming(rules=f"{policy}: [rules]"):
         made, climbed = work.finished()
     chosen = work.chosen(made, climbed)
+    more = further_copies(made.condenser, original, known, options)
+    ledger = _ledger(original, [made.release, *more], known, made.condenser, made.options)
     found = climbed.audit(
         context=dict(options.policy.context),
         accepted_risk=job.accepted,
@@ -165,8 +178,11 @@ def condense(
     )
     summary = _summary(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
     manifest = _manifest(made, entry, columns, strangers, chosen)
-    job.write(made.release, manifest, found, None if options.plain else dialect, chosen)
+    dialect = None if options.plain else dialect
+    beside = beside_files(output, more, ledger, dialect)
+    job.write(made.release, manifest, found, dialect, chosen, beside)
     notes = [*_notes(made.condenser, columns, made.release), *_why(chosen)]
+    notes += told_beside(output, more, ledger)
     levels_table = [dict(row._asdict()) for row in made.condenser.level_summary_]
     left_out = left_out_rows(columns, made.release.columns)
     return Condensed(summary, levels_table, left_out, notes, found)
@@ -243,8 +259,52 @@ def make_release(
     if options.k is None and options.min_group is not None:
         names["k"] = options.word("min_group")
     with options.naming(**names):
-        template = template.set_params(k=group_size(options)).fit(original)
-        return template, template.sample(options.people)
+        template.set_params(k=group_size(options)).fit(original)
+        wanted = options.rows if options.people is None else options.people
+        return template, draw_rows(template, original, None, wanted)
+
+
+def further_copies(
+    condenser: Any, original: pl.DataFrame, columns: list[Column], options: Condensing
+) -> list[pl.DataFrame]:
+    """Draw the copies beyond the first from the same fitted model."""
+    target = class_column(columns, original)
+    name = None if target is None else target.name
+    with options.naming():
+        return [
+            draw_rows(condenser, original, name, options.rows) for _ in range(1, options.copies)
+        ]
+
+
+def _ledger(
+    original: pl.DataFrame,
+    copies: list[pl.DataFrame],
+    columns: list[Column],
+    condenser: Any,
+    options: Condensing,
+) -> dict[str, Any] | None:
+    """Measure how far estimates lie from the original's, if that is asked for."""
+    if not options.ledger:
+        return None
+    from tulle._random import as_generator
+    from tulle.estimating.ledger import error_ledger
+
+    rng = as_generator(options.seed)
+    person = column_of(columns, Role.PERSON)
+
+    def make(part: pl.DataFrame) -> list[pl.DataFrame]:
+        # a class of k people may have fewer in a part of the table
+        again = replace(options, seed=int(rng.integers(2**62)), small_classes="pool")
+        fitted, first = make_release(part, columns, options.policy.rules, again)
+        return [first, *further_copies(fitted, part, columns, again)]
+
+    with options.naming(question=f"{options.policy_file}: [estimates]"):
+        return error_ledger(
+            original, copies, make,
+            k=max(min(condenser.rests_on_.values()), 2),
+            person=None if person is None else person.name, splits=3,
+            questions=options.policy.estimates, random_state=rng,
+        )  # fmt: skip
 
 
 def condenser_of(
@@ -305,9 +365,8 @@ def _by_class(
         raise DataError(
             f"there is no column other than the target '{target}': there is nothing to condense"
         )
-    X_new, y_new = by_class.fit_resample(original.drop(target), original[target])
-    whole = X_new.with_columns(pl.Series(target, y_new))
-    return by_class, whole.select([name for name in original.columns if name in whole.columns])
+    by_class.fit(original.drop(target), original[target])
+    return by_class, draw_rows(by_class, original, target, options.rows)
 
 
 class _Made(NamedTuple):

@@ -120,6 +120,30 @@ def parse_rule(text: str, names: Collection[str]) -> Rule:
     return Rule(text.strip(), tuple(parser.rule()))
 
 
+def parse_condition(text: str, names: Collection[str], parameter: str = "where") -> Call:
+    """Read a condition on the records of a table, such as ``age < 30 and sex == 'f'``.
+
+    >>> list(columns_of(parse_condition("age < 30 and sex == 'f'", ["age", "sex"])))
+    ['age', 'sex']
+    """
+    if not isinstance(text, str):
+        raise ParameterError(
+            f"'{parameter}' must be a text such as 'age < 30'. Got a {type(text).__name__}.",
+            parameter=parameter,
+        )
+    return _Parser(text, names, "condition", parameter).condition()
+
+
+def parse_terms(text: str, names: Collection[str], parameter: str) -> dict[str, Node]:
+    """Read quantities that stand between ``+``, as the terms of a regression do, by their text."""
+    return _Parser(text, names, "formula", parameter).terms()
+
+
+def parse_quantity(text: str, names: Collection[str], parameter: str) -> Node:
+    """Read one quantity, such as ``log(wage)`` or ``discharged - admitted``."""
+    return _Parser(text, names, "formula", parameter).quantity()
+
+
 def quote(name: str) -> str:
     """Write a column's name so that it is read as one, whatever other columns there are."""
     plain = _WORD.fullmatch(name) and name not in _KEYWORDS and name not in FUNCTIONS
@@ -135,8 +159,10 @@ class _Token(NamedTuple):
 class _Parser:
     """A reader by recursive descent: one method for each level of binding."""
 
-    def __init__(self, text: str, names: Collection[str]) -> None:
-        self.text = text
+    def __init__(
+        self, text: str, names: Collection[str], what: str = "rule", parameter: str = "rules"
+    ) -> None:
+        self.text, self.what, self.parameter = text, what, parameter
         self.names = sorted(names, key=len, reverse=True)
         self.plain = [name for name in self.names if name and _is_inner(name[0])]
         self.tokens = list(self._tokens())
@@ -212,8 +238,8 @@ class _Parser:
 
     def _error(self, place: int, problem: str) -> ParameterError:
         return ParameterError(
-            f"the rule '{self.text}' cannot be read at position {place + 1}: {problem}",
-            parameter="rules",
+            f"the {self.what} '{self.text}' cannot be read at position {place + 1}: {problem}",
+            parameter=self.parameter,
         )
 
     def _unknown(self, place: int, name: str) -> ParameterError:
@@ -236,6 +262,29 @@ class _Parser:
             parts = self._statement()
         self._expect("end")
         return parts
+
+    def condition(self) -> Call:
+        """Return the condition that the whole text is."""
+        said = self._condition()
+        self._expect("end")
+        return said
+
+    def quantity(self) -> Node:
+        """Return the quantity that the whole text is."""
+        said = self._quantity(self._sum())
+        self._expect("end")
+        return said
+
+    def terms(self) -> dict[str, Node]:
+        """Return the quantities that the text adds up, by how they are written."""
+        found: dict[str, Node] = {}
+        while True:
+            place = self._next.place
+            term = self._quantity(self._product())
+            found[self.text[place : self._next.place].strip()] = term
+            if not self._take("+"):
+                self._expect("end")
+                return found
 
     def _dependency(self) -> list[Call]:
         sources = self._columns()
@@ -373,7 +422,7 @@ class _Parser:
             inner = self._or()
             self._expect(")")
             return inner
-        what = "the rule ends" if token.kind == "end" else f"'{token.value}' stands"
+        what = f"the {self.what} ends" if token.kind == "end" else f"'{token.value}' stands"
         raise self._error(token.place, f"{what} where a column, a number or text should be")
 
     def _function(self, token: _Token) -> Node:

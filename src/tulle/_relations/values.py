@@ -372,13 +372,13 @@ def roundings(formed: Floats, value: Floats, unit: float | None) -> Iterator[Fla
 
 
 def _same_words(node: Call, values: Values) -> Truth:
-    sides = [
-        pl.repeat(side.text, values.frame.height, eager=True)
-        if isinstance(side, Word)
-        else values.words(side.column)  # type: ignore[union-attr]
+    sides: list[Any] = [  # a word is compared with a whole column
+        side.text if isinstance(side, Word) else values.words(side.column)  # type: ignore[union-attr]
         for side in node.args
     ]
     same = sides[0] == sides[1]
+    if isinstance(same, bool):
+        same = pl.Series([same]).new_from_index(0, values.frame.height)
     known = ~is_missing(same)
     yes = filled(same, False) != (node.op == "!=")
     return yes & known, ~yes & known

@@ -25,7 +25,18 @@ from tulle.cli._process import Interrupts, libraries_silenced, share_heaps
 from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = [
-    *("demo", "app", "inspect", "split", "explore", "condense", "baseline", "tune", "stream"),
+    *(
+        "demo",
+        "app",
+        "inspect",
+        "split",
+        "explore",
+        "condense",
+        "estimate",
+        "baseline",
+        "tune",
+        "stream",
+    ),
     *("mine", "hide", "sketch", "sites"),
 ]
 

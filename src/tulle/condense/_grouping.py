@@ -41,6 +41,7 @@ class GroupFacts:
     suppressed: int = 0  # records that are withheld
     verbatim: int = 0  # records that are released as they are
     singular: int = 0  # groups from whose pseudo-records members can be computed
+    everybody: int = 0  # different people in all groups
 
     @classmethod
     def of(cls, points: Floats, groups: Ints, levels: Ints, people: Ints | None) -> GroupFacts:
@@ -63,6 +64,7 @@ class GroupFacts:
             within + (sums * means).sum(axis=0),
             within,
             count_alike(counts, means, squares),
+            everybody=len(groups) if people is None else len(np.unique(people)),
         )
 
     @classmethod
@@ -84,6 +86,7 @@ class GroupFacts:
             sum(part.suppressed for part in parts),
             sum(part.verbatim for part in parts),
             sum(part.singular for part in parts),
+            sum(part.everybody for part in parts),
         )
 
     @property

@@ -31,7 +31,7 @@ from tulle.table._words import coordinate_pairs
 
 BOUNDS = "About where the lowest and highest values of a column lie: they rest on k people or more."
 _LABEL = ""  # the classes, in a model of the columns
-_LABEL_CODES = "\0class"
+LABEL_CODES = "\0class"
 
 
 class RuleSummary(NamedTuple):
@@ -149,13 +149,13 @@ class ShapedTable:
             codes = pl.Series(self.classes.draw(drawn.pop(_LABEL).astype(np.int64), rng))
             labels = self.classes.labels
             fixed[label_name(labels, self.encoder)] = labels.domain.gather(codes)
-            fixed[_LABEL_CODES] = codes
+            fixed[LABEL_CODES] = codes
         return self.plan.complete(drawn, self.encoder.codecs, fixed, rng)
 
 
 def split_classes(drawn: pl.DataFrame, encoder: TableEncoder) -> tuple[pl.DataFrame, Ints]:
     """Return drawn records without their classes, and these as places among the labels."""
-    return drawn.select(list(encoder.codecs)), drawn[_LABEL_CODES].to_numpy()
+    return drawn.select(list(encoder.codecs)), drawn[LABEL_CODES].to_numpy()
 
 
 def label_name(labels: LabelSchema, encoder: TableEncoder) -> str:

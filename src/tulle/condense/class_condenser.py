@@ -20,6 +20,7 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle._relations.plan import Plan
 from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
+from tulle.condense._conditions import draw_where
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._grouping import GroupAttributes, GroupFacts, Watcher, check_facts
@@ -29,6 +30,7 @@ from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._papers import Papers
 from tulle.condense._people import locate_people
 from tulle.condense._shaped import (
+    LABEL_CODES,
     Block,
     Shape,
     classes_of,
@@ -243,13 +245,16 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         block = replace(whole.at(inside), classes=classes)
         self._rule_plan = plan_checks(block, self._encoder, rules, least, self._rng)
 
-    def sample(self, n_samples: int | None = None) -> tuple[Any, Any]:
+    def sample(self, n_samples: int | None = None, *, where: str | None = None) -> tuple[Any, Any]:
         """Draw new records and their labels, in random order.
 
         Parameters
         ----------
         n_samples : int, optional
-            How many; by default as many as were condensed.
+            How many; by default as many as were condensed, or as many of them as meet ``where``.
+        where : str, optional
+            A condition on the records, as for :meth:`Condenser.sample`; the classes have the name
+            that ``y`` came with (``y``, if it had none).
 
         Returns
         -------
@@ -260,12 +265,26 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
         check_facts(self.groups_)
-        drawn, codes = self._draw(n_samples)
+        if where is None:
+            drawn, codes = self._draw(n_samples)
+        else:
+            drawn, codes = split_classes(self._draw_where(n_samples, where), self._encoder)
         whole = with_labels(drawn, self._labels, codes, self._encoder)
         self.broken_rules_ = refuse_broken(
             self._rule_plan, whole, accept=self._template.accept_broken_rules
         )
         return self._exit.leave(drawn), self._labels.leave(codes)
+
+    def _draw_where(self, n_samples: int | None, where: str) -> pl.DataFrame:
+        """Draw records that meet a condition, with their classes."""
+
+        def draw(size: int) -> pl.DataFrame:
+            drawn, codes = self._draw(size)
+            whole = with_labels(drawn, self._labels, codes, self._encoder)
+            return whole.with_columns(pl.Series(LABEL_CODES, codes))
+
+        least = min(self.rests_on_.values())
+        return draw_where(draw, where, n_samples, self._encoder, self.groups_, k=least)
 
     def _draw(self, n_samples: int | None) -> tuple[pl.DataFrame, Ints]:
         """Draw records as a frame, and their classes as places among the labels."""

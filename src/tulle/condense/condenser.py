@@ -18,6 +18,7 @@ from tulle._choices import GROUPINGS, ON_INFEASIBLE, SYNTHESES
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Flags, Floats, Ints
+from tulle.condense._conditions import IMPUTE_FROM, draw_where, fill_missing
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._grouping import GroupAttributes, Grouper, GroupFacts, Watcher, check_facts
@@ -40,9 +41,9 @@ from tulle.condense._shaped import (
     rule_notes,
     summarise_rules,
 )
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import enter_with_target
+from tulle.table._frames import enter, enter_with_target
 from tulle.table._rare import Crowd
 from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
@@ -240,14 +241,17 @@ class Condenser(GroupAttributes, BaseEstimator):
         warn_weaker(self._weaker())
         return self
 
-    def sample(self, n_samples: int | None = None) -> Any:
+    def sample(self, n_samples: int | None = None, *, where: str | None = None) -> Any:
         """Draw new records, in random order.
 
         Parameters
         ----------
         n_samples : int, optional
-            How many; by default as many as were condensed. Where people have several rows, so many
-            people, each with all rows.
+            How many; by default as many as were condensed, or as many of them as meet ``where``.
+            Where people have several rows, so many people, each with all rows.
+        where : str, optional
+            A condition on the records, such as ``"age < 30 and sex == 'f'"``, in the language of
+            rules. Refused unless the model puts at least ``k`` people behind it.
 
         Returns
         -------
@@ -258,10 +262,45 @@ class Condenser(GroupAttributes, BaseEstimator):
         if n_samples is not None:
             check_int("sample", "n_samples", n_samples, 1)
         check_facts(self.groups_)
-        drawn = self._synthesis.draw(n_samples, self._rng)
+        drawn = self._draw(n_samples, where)
         plan = self._synthesis.plan
         self.broken_rules_ = refuse_broken(plan, drawn, accept=self.accept_broken_rules)
         return self._border.leave(drawn)
+
+    def _draw(self, n_samples: int | None, where: str | None = None) -> pl.DataFrame:
+        if where is None:
+            return self._synthesis.draw(n_samples, self._rng)
+        least = min(self.rests_on_.values())
+        return draw_where(self._draw, where, n_samples, self._encoder, self.groups_, k=least)
+
+    def impute(self, X: Any) -> Any:
+        """Fill in the missing values of a table from the model: a tool for the owner of the data.
+
+        A row gets what it lacks from one drawn record, by lot one of the five that are most like
+        it in the columns that tell most of those it lacks. What was there stays as it is: the
+        result is the original with its gaps filled, not a release. Rules between columns are not
+        looked at.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, polars), pyarrow Table, array or list of rows
+            A table with the columns that were fitted, without a target.
+
+        Returns
+        -------
+        table
+            The same kind of table.
+        """
+        check_is_fitted(self, "groups_")
+        if self._border.target is not None:
+            raise DataError("values are filled in by a condenser that was fitted without a target")
+        frame, exit = enter(X)
+        drawn = self._draw(max(self.groups_.everybody, IMPUTE_FROM))
+        for name in drawn.columns:
+            if name not in frame.columns:
+                hint = nearest_name(name, frame.columns)
+                raise DataError(f"column '{name}' is not in the table: {hint}")
+        return exit.leave(fill_missing(frame, drawn, self._encoder, self._rng))
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fit the table and draw a look-alike of the same size.

@@ -11,9 +11,10 @@ that no other run undoes what a live one is about to complete.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tulle._files import (
     alone_in,
@@ -38,6 +39,19 @@ def manifest_path(release: str | os.PathLike[str]) -> Path:
     if not path.name:
         raise DataError(f"'{release}' is not a file: give the path of a release")
     return path.with_name(path.name + ".manifest.json")
+
+
+def named_beside(release: str | os.PathLike[str], output: Mapping[str, Any]) -> dict[Path, str]:
+    """Return the copies and the ledger that a manifest names beside a release, with digests.
+
+    Only the names of files count, not their folders: a manifest may be forged.
+    """
+    try:
+        named = [*output.get("copies", []), *filter(None, [output.get("ledger")])]
+        place = Path(release)
+        return {place.with_name(Path(one["file"]).name): str(one["sha256"]) for one in named}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DataError(f"the manifest of {release} does not say what lies beside it") from None
 
 
 def check_target(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from tulle._files import OutputExists
+from tulle._files import OutputExists, digest
 from tulle.errors import ParameterError
 from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
@@ -163,6 +163,11 @@ def verify_release(
             "detail": ", ".join(map(str, found.verified)),
         },
     ]
+    if "copies" in found.output or "ledger" in found.output:
+        named = file_pairs.named_beside(path, found.output)
+        holds = all(place.is_file() and digest(place) == sha256 for place, sha256 in named.items())
+        detail = ", ".join(place.name for place in named)
+        rows.append({"check": "copies and ledger unchanged", "holds": holds, "detail": detail})
     if owner is not None:
         signer = found.signature.get("key", "nobody")
         detail = f"Ed25519, {owner.fingerprint()}"

@@ -20,6 +20,9 @@ every command reads it. It holds no value of the data but special ones that many
     [people]               # of a table with a column of the role person: their rows in order
     order = ["year"]
 
+    [estimates]            # that matter, for an error ledger
+    wages = "ols(lwage ~ educ + exper)"
+
     [context]              # for reports; a field that is empty is shown as empty
     recipient = "the cancer registry, under contract 2026-14"
 
@@ -83,7 +86,7 @@ COLUMN_OPTIONS = (  # of a column in a policy
 )
 _LONGEST = 4 << 20  # characters: 10,000 columns take half of it
 _MOST_DOTS = 100  # in a line
-_SECTIONS = ("columns", "rules", "context", "people", "tables", *COMMANDS)
+_SECTIONS = ("columns", "rules", "estimates", "context", "people", "tables", *COMMANDS)
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -110,6 +113,8 @@ class Policy:
         The table and key that name the people of linked tables; or the order of a person's rows.
     tables : mapping
         Of linked tables, each with its parent, link, key, order, role and columns.
+    estimates : tuple of str
+        Estimates that matter, such as ``"ols(wage ~ educ)"``, which an error ledger measures.
 
     Examples
     --------
@@ -128,6 +133,7 @@ class Policy:
     context: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     people: PeopleSection = field(default_factory=PeopleSection)
     tables: Mapping[str, TableSection] = field(default_factory=lambda: MappingProxyType({}))
+    estimates: tuple[str, ...] = ()
 
     def named(self, *roles: Role) -> list[str]:
         """Return the names of the columns that have one of these roles.
@@ -261,6 +267,7 @@ def parse_policy(text: str) -> Policy:
     except ValueError as error:  # of the TOML, or of a number with thousands of digits
         raise PolicyError(_explained(str(error), text)) from None
     rules = _rules(entries.pop("rules")) if "rules" in entries else None
+    estimates = _rules(entries.pop("estimates", {}), "estimates", "mean(a) by b")
     for name, value in entries.items():
         if name not in _SECTIONS:
             raise PolicyError(f"no section [{name}]: {nearest_name(name, _SECTIONS)}")
@@ -276,7 +283,9 @@ def parse_policy(text: str) -> Policy:
     tables = table_sections(entries.pop("tables", {}), _column)
     check_sections(people, tables, columns=bool(columns))
     kept = MappingProxyType(entries)
-    return Policy(columns, kept, rules, context=context, people=people, tables=tables)
+    return Policy(
+        columns, kept, rules, context=context, people=people, tables=tables, estimates=estimates
+    )
 
 
 def _sdv_policy(text: str) -> Policy:
@@ -293,14 +302,16 @@ def _sdv_policy(text: str) -> Policy:
     return Policy(people=people, tables=tables)
 
 
-def _rules(entry: Any) -> tuple[str, ...]:
-    """Return the rules of a section: under any names, each a text or a list of texts."""
-    named = entry if isinstance(entry, dict) else {"rules": entry}
+def _rules(entry: Any, section: str = "rules", example: str = "a <= b") -> tuple[str, ...]:
+    """Return the lines of a section: under any names, each a text or a list of texts."""
+    named = entry if isinstance(entry, dict) else {section: entry}
     rules: list[str] = []
     for name, value in named.items():
         texts = value if isinstance(value, list) else [value]
         if not all(isinstance(text, str) for text in texts):
-            raise PolicyError(f"'{name}' in [rules] must be a text such as \"a <= b\", or several")
+            raise PolicyError(
+                f"'{name}' in [{section}] must be a text such as \"{example}\", or several"
+            )
         rules += texts
     return tuple(rules)
 
@@ -510,6 +521,8 @@ def dump_policy(policy: Policy, *, made_for: str = "") -> str:
         given = {name: value for name, value in options.items() if value is not None}
         lines += [f"{_key(name)} = {_value(value)}" for name, value in given.items()]
         parts.append("\n".join(lines) + "\n")
+    if policy.estimates:
+        parts.append(f"[estimates]\nasked = {_value(policy.estimates)}\n")
     if policy.rules is not None:
         parts.append(_rules_section(policy.rules, policy.rule_reasons))
     return "\n".join(parts)

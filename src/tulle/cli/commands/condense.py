@@ -88,6 +88,23 @@ if TYPE_CHECKING:
     help="Refuse a table with columns that may identify people, instead of leaving them out.",
 )
 @click.option(
+    "--rows",
+    metavar="N",
+    help="Records to draw, or quotas such as ill=yes:500,no:500.  [as many as INPUT has]",
+)
+@click.option(
+    "--copies",
+    type=int,
+    metavar="M",
+    help="Draws of the same model, OUTPUT and its neighbours NAME.2, NAME.3, ...  [1]",
+)
+@click.option(
+    "--ledger",
+    is_flag=True,
+    default=None,
+    help="Measure how far estimates lie from those of INPUT, for tulle estimate.",
+)
+@click.option(
     "--memory",
     metavar="SIZE",
     help="Memory to use, such as 500MB or 2GB: a larger table is condensed in parts, into the "

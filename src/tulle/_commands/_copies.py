@@ -1,0 +1,194 @@
+"""What ``tulle condense`` draws from one fitted model: rows, quotas, copies; and its ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from tulle._checks import check_int
+from tulle._files import atomic_write, digest, refuse_existing
+from tulle._json import plain
+from tulle.errors import ParameterError
+from tulle.io._formats import is_sql
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tulle._commands.condense import Condensing
+    from tulle._types import FilePath
+    from tulle.io._dialect import Dialect
+
+_MOST_COPIES = 100
+_PACKED = (".gz", ".zst", ".bz2", ".xz")
+
+Put = Callable[[BinaryIO], None]
+
+
+def parse_rows(rows: Any) -> int | tuple[str, dict[str, int]] | None:
+    """Return how many records are wanted, or of which column and each of its values how many.
+
+    >>> parse_rows("ill=yes:500,no:500")
+    ('ill', {'yes': 500, 'no': 500})
+    """
+    if rows is None or isinstance(rows, int):
+        return rows if rows is None else check_int("condense", "rows", rows, 1)
+    text = str(rows)
+    if text.strip().isdecimal():
+        return check_int("condense", "rows", int(text), 1)
+    column, equals, quotas = text.partition("=")
+    found: dict[str, int] = {}
+    for part in quotas.split(","):
+        value, _, count = part.strip().rpartition(":")
+        if not equals or not value or not count.isdecimal() or not int(count) or value in found:
+            raise ParameterError(
+                "must be a number of records, or quotas such as ill=yes:500,no:500",
+                parameter="rows",
+            )
+        found[value] = int(count)
+    return column.strip(), found
+
+
+def draw_rows(
+    condenser: Any, original: pl.DataFrame, target: str | None, rows: Any
+) -> pl.DataFrame:
+    """Draw the records that are wanted, columns in the order of the original."""
+    import polars as pl
+
+    wanted = parse_rows(rows)
+    if not isinstance(wanted, tuple):
+        return _drawn(condenser, original, target, wanted)
+    column, quotas = wanted
+    if column not in original.columns:
+        raise ParameterError(f"there is no column '{column}' for quotas", parameter="rows")
+    parts = [
+        _drawn(condenser, original, target, count, where=_equals(original, column, value))
+        for value, count in quotas.items()
+    ]
+    whole = pl.concat(parts)
+    return whole[condenser._rng.permutation(whole.height)]
+
+
+def _drawn(
+    condenser: Any, original: pl.DataFrame, target: str | None, n: int | None, **more: str
+) -> pl.DataFrame:
+    import polars as pl
+
+    drawn = condenser.sample(n, **more)
+    if target is not None:
+        X, y = drawn
+        drawn = X.with_columns(pl.Series(target, y))
+    found: pl.DataFrame = drawn.select([n for n in original.columns if n in drawn.columns])
+    return found
+
+
+def _equals(original: pl.DataFrame, column: str, value: str) -> str:
+    """Return the condition that a column has a value that was written on a command line."""
+    from tulle._relations.language import quote
+
+    mark = "'" if '"' in value else '"'
+    plain = original.schema[column].is_numeric()
+    return f"{quote(column)} = {value if plain else f'{mark}{value}{mark}'}"
+
+
+# -- what lies beside a release ------------------------------------------------------------------
+
+
+def ledger_path(output: FilePath) -> Path:
+    """Return where the error ledger of a release is."""
+    return Path(output).with_name(Path(output).name + ".ledger.json")
+
+
+def copy_path(output: FilePath, number: int) -> Path:
+    """Return where a copy of a release is; the first is the release itself.
+
+    >>> copy_path("wages.csv.gz", 2).name
+    'wages.2.csv.gz'
+    """
+    path = Path(output)
+    ends = path.suffixes[-2:] if path.suffix in _PACKED else path.suffixes[-1:]
+    suffix = "".join(ends)
+    return path.with_name(f"{path.name.removesuffix(suffix)}.{number}{suffix}")
+
+
+def check_beside(output: FilePath, options: Condensing, *, force: bool) -> None:
+    """Refuse rows, copies and a ledger that cannot be had, before any work is done."""
+    copies = check_int("condense", "copies", options.copies, 1)
+    if isinstance(parse_rows(options.rows), tuple) and options.ledger:
+        raise ParameterError("--ledger is for a release with the shares of INPUT: drop the quotas")
+    if copies > _MOST_COPIES:
+        raise ParameterError(f"must be at most {_MOST_COPIES}. Got {copies}.", parameter="copies")
+    if is_sql(output) and (copies > 1 or options.ledger):
+        raise ParameterError(
+            "--copies and --ledger write files beside the release: choose a file as the output"
+        )
+    for path in (*(copy_path(output, n) for n in range(2, copies + 1)), ledger_path(output)):
+        if path != ledger_path(output) or options.ledger:
+            refuse_existing(path, force=force)
+
+
+@contextmanager
+def written_beside(files: Mapping[Path, Put], *, force: bool) -> Iterator[dict[str, Any]]:
+    """Write files before the release that names them; none is left where the block fails."""
+    written: dict[Path, dict[str, str]] = {}
+    try:
+        for path, put in files.items():
+            with atomic_write(path, force=force) as file:
+                put(file)
+            written[path] = {"file": path.name, "sha256": digest(path)}
+        named = list(written.values())
+        ledger = [entry for entry in named if entry["file"].endswith(".ledger.json")]
+        copies = [entry for entry in named if entry not in ledger]
+        yield {
+            **({"copies": copies} if copies else {}),
+            **({"ledger": ledger[0]} if ledger else {}),
+        }
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def beside_files(
+    output: FilePath,
+    copies: list[pl.DataFrame],
+    ledger: dict[str, Any] | None,
+    dialect: Dialect | None,
+) -> dict[Path, Put]:
+    """Return what is written beside a release: its other copies, and the ledger."""
+    from tulle.io.write import put_table
+
+    def put_copy(frame: pl.DataFrame) -> Put:
+        return lambda file: put_table(frame, file, os.fspath(output), dialect)
+
+    files: dict[Path, Put] = {
+        copy_path(output, number): put_copy(frame) for number, frame in enumerate(copies, 2)
+    }
+    if ledger is not None:
+
+        def put_ledger(file: BinaryIO) -> None:
+            file.write(json.dumps(plain(ledger), indent=1, allow_nan=False).encode() + b"\n")
+
+        files[ledger_path(output)] = put_ledger
+    return files
+
+
+def told_beside(
+    output: FilePath, copies: list[pl.DataFrame], ledger: dict[str, Any] | None
+) -> list[str]:
+    """Say what lies beside a release, and which effects it has lost."""
+    told = []
+    if copies:
+        names = ", ".join(copy_path(output, number + 2).name for number in range(len(copies)))
+        told.append(f"further draws of the same model (the audit saw the first only): {names}")
+    if ledger is not None:
+        told.append(f"error ledger, for `tulle estimate`: {ledger_path(output).name}")
+    if ledger is not None and (lost := ledger["lost"]):
+        told.append(
+            f"{len(lost)} of {ledger['clear']} clear effects in regressions are not seen in the "
+            f"release, such as {'; '.join(lost[:3])}: `tulle estimate` allows for that"
+        )
+    return told

@@ -1,0 +1,48 @@
+"""``tulle estimate``: a question to a release, and its answer with an interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tulle._commands._sources import check_files
+from tulle.errors import GateError
+from tulle.io._formats import display_name
+
+if TYPE_CHECKING:
+    from tulle._types import FilePath
+
+
+class Estimated(NamedTuple):
+    """The answer to a question."""
+
+    summary: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+    def refuse_unanswered(self) -> None:
+        """Raise if no number of the answer can be given."""
+        if all(row["estimate"] is None for row in self.rows):
+            raise GateError(f"{self.summary['question']}: {self.rows[0]['note']}")
+
+
+def estimate(release: FilePath, question: str, *, population: bool = False) -> Estimated:
+    """Answer a question from a release and its copies, with the intervals of its ledger."""
+    check_files({"RELEASE": release}, folders=("RELEASE",), force=False)
+
+    from tulle.estimating.estimate import estimate as estimated
+    from tulle.estimating.estimate import read_copies
+
+    copies, ledger, records = read_copies(release)
+    found = estimated(copies, question, ledger=ledger, records=records, population=population)
+    summary = {
+        "release": display_name(release),
+        "question": " ".join(question.split()),
+        "copies": len(copies),
+        "intervals": "none: the release has no error ledger (tulle condense --ledger)"
+        if ledger is None
+        else f"95 of 100 cover {'the population' if population else 'the original'}",
+    }
+    if ledger is None:  # said once
+        found = found.drop("note", "low", "high")
+    elif (found["note"] == "").all():
+        found = found.drop("note")
+    return Estimated(summary, found.to_dicts())

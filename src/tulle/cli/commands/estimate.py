@@ -1,0 +1,32 @@
+"""``tulle estimate``: what does a release say, and how far may that be off?"""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from tulle.cli import _options as options
+from tulle.cli import _output as output
+
+
+@click.command()
+@click.argument("release", type=options.FILE, metavar="RELEASE")
+@click.argument("question", metavar="QUESTION")
+@click.option(
+    "--population",
+    is_flag=True,
+    help="Widen the intervals to cover the value in the population, not only in the original.",
+)
+@options.as_json
+def command(release: str, question: str, population: bool, as_json: bool) -> None:
+    """Answer QUESTION from a release, with intervals that cover what the original says.
+
+    Questions: "mean(income) by region", "share(age < 30)", "total(income)",
+    "quantile(income, 0.9)", "ols(wage ~ educ + exper)", "logit(ill == 'yes' ~ age)", each with
+    "where CONDITION". Copies and the error ledger are found through the manifest. Exit code 1:
+    the release cannot answer.
+    """
+    from tulle._commands.estimate import estimate
+
+    found = estimate(release, question, population=population)
+    output.show(found.summary, title="Estimate", as_json=as_json, tables={"estimates": found.rows})
+    found.refuse_unanswered()

@@ -1,0 +1,341 @@
+"""Questions to a table, read from one line of text, and what a table answers.
+
+::
+
+    mean(income) by region, sex where age >= 18
+    share(income > 50000)      share(region): of each value
+    total(income)              quantile(income, 0.9), median(income)
+    ols(log(wage) ~ educ + exper + exper ** 2)
+    logit(ill == "yes" ~ age + sex)
+
+Quantities and conditions are those of rules between columns. A category among the terms of a
+regression stands for each of its values but the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from scipy import linalg
+
+from tulle._relations.language import (
+    Call,
+    Name,
+    Node,
+    Word,
+    columns_of,
+    parse_condition,
+    parse_quantity,
+    parse_terms,
+)
+from tulle._relations.values import Values, is_text, quantity, truth
+from tulle._types import Flags, Floats, Ints
+from tulle.errors import DataError, ParameterError, nearest_name
+
+REGRESSIONS = ("ols", "logit")
+KINDS = ("mean", "share", "total", "quantile", "median", *REGRESSIONS)
+INTERCEPT = "(intercept)"
+_MOST_VALUES = 50  # of a category among terms, or of a column after `by`
+_HEAD = re.compile(r"\s*(\w+)\s*\(")
+_QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
+_NORMAL = NormalDist()
+_STEPS = 40  # of Newton's method
+_STEEP = 15.0  # a linear predictor beyond that means that classes can be told apart
+
+
+class Key(NamedTuple):
+    """Which number of an answer: the group, as text, and the term of a regression."""
+
+    group: tuple[str, ...]
+    term: str
+
+
+class Figure(NamedTuple):
+    """A number from one table: its value, its sampling variance, and the records behind it."""
+
+    value: float
+    variance: float
+    records: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a table."""
+
+    text: str
+    kind: str
+    terms: dict[str, Node]  # of a regression, its regressors
+    target: Node | None = None  # ... and what they explain
+    by: tuple[str, ...] = ()
+    where: Call | None = None
+    order: float = 0.5  # of a quantile
+
+    def columns(self, term: str) -> set[str]:
+        """Return the columns that one number of the answer is about."""
+        own = set() if self.target is None else set(columns_of(self.target))
+        own |= {*self.by, *(columns_of(self.terms[term]) if term in self.terms else ())}
+        return own | (set(columns_of(self.where)) if self.where is not None else set())
+
+
+def parse_question(text: str, frame: pl.DataFrame) -> Question:
+    """Read a question about a table with the columns of ``frame``; its categories become values.
+
+    Raises
+    ------
+    ParameterError
+        If it cannot be read, or names what is not there.
+    """
+    if not isinstance(text, str) or not (head := _HEAD.match(text)):
+        raise _refused(text, f"it begins with one of {', '.join(KINDS)} and a bracket")
+    kind = head.group(1).lower()
+    if kind not in KINDS:
+        raise _refused(text, f"'{kind}' is not known: {nearest_name(kind, KINDS)}")
+    inside, rest = _in_brackets(text, head.end())
+    by, where = _groups(text, rest, frame)
+    names = frame.columns
+    asked = Question(text.strip(), kind, {}, by=by)
+    if where:
+        asked = replace(asked, where=parse_condition(where, names, "question"))
+    if kind in REGRESSIONS:
+        return _regression(asked, inside, frame)
+    if kind == "share":
+        return replace(asked, terms=_shares(inside.strip(), frame))
+    if kind in ("quantile", "median"):
+        inside, order = _order(text, kind, inside)
+        asked = replace(asked, kind="quantile", order=order)
+    return replace(asked, terms={inside.strip(): parse_quantity(inside, names, "question")})
+
+
+def _refused(text: object, problem: str) -> ParameterError:
+    return ParameterError(
+        f"the question '{text}' cannot be read: {problem}. For example: mean(income) by region",
+        parameter="question",
+    )
+
+
+def _in_brackets(text: str, begin: int) -> tuple[str, str]:
+    """Return what stands in the brackets that open before ``begin``, and what follows."""
+    plain = _QUOTED.sub(lambda found: "_" * len(found.group()), text)
+    depth = 1
+    for place in range(begin, len(plain)):
+        depth += {"(": 1, ")": -1}.get(plain[place], 0)
+        if depth == 0:
+            return text[begin:place], text[place + 1 :]
+    raise _refused(text, "a bracket does not close")
+
+
+def _groups(text: str, rest: str, frame: pl.DataFrame) -> tuple[tuple[str, ...], str]:
+    """Return the columns after ``by``, and the condition after ``where``."""
+    plain = _QUOTED.sub(lambda found: "_" * len(found.group()), rest)
+    cut = re.search(r"\bwhere\b", plain)
+    where = rest[cut.end() :].strip() if cut else ""
+    groups = (rest[: cut.start()] if cut else rest).strip()
+    if (cut and not where) or (groups and not re.match(r"by\s", groups)):
+        raise _refused(text, "after the bracket stands `by COLUMN, ...` or `where CONDITION`")
+    by = tuple(name.strip().strip("`") for name in re.findall(r"`[^`]*`|[^,]+", groups[3:]))
+    for name in by:
+        if name not in frame.columns:
+            hint = nearest_name(name, frame.columns)
+            raise _refused(text, f"there is no column '{name}' to group by ({hint})")
+        if frame[name].n_unique() > _MOST_VALUES:
+            raise _refused(text, f"column '{name}' has more than {_MOST_VALUES} values to group by")
+    return by, where
+
+
+def _order(text: str, kind: str, inside: str) -> tuple[str, float]:
+    if kind == "median":
+        return inside, 0.5
+    inside, comma, order = inside.rpartition(",")
+    try:
+        share = float(order)
+    except ValueError:
+        share = 0.0
+    if not comma or not 0 < share < 1:
+        raise _refused(text, "a quantile has an order between 0 and 1, as in quantile(income, 0.9)")
+    return inside, share
+
+
+def _regression(asked: Question, inside: str, frame: pl.DataFrame) -> Question:
+    names = frame.columns
+    left, tilde, right = inside.partition("~")
+    if not tilde:
+        raise _refused(asked.text, f"'{asked.kind}' takes a formula, as in ols(wage ~ educ + age)")
+    target: Node = (
+        parse_quantity(left, names, "question")
+        if asked.kind == "ols"
+        else parse_condition(left, names, "question")
+    )
+    for side in target.args if isinstance(target, Call) and asked.kind == "logit" else (target,):
+        if isinstance(side, Name) and is_text(frame.schema[side.column]) and len(left.split()) == 1:
+            raise _refused(
+                asked.text, f"column '{side.column}' holds words: name one, as in {left}== '...'"
+            )
+    terms: dict[str, Node] = {}
+    for written, node in parse_terms(right, names, "question").items():
+        if isinstance(node, Name) and is_text(frame.schema[node.column]):
+            terms |= _values_of(node.column, frame, first=1)
+        else:
+            terms[written] = node
+    return replace(asked, terms=terms, target=target)
+
+
+def _shares(inside: str, frame: pl.DataFrame) -> dict[str, Node]:
+    bare = inside.strip("`")
+    if bare in frame.columns and is_text(frame.schema[bare]):
+        return _values_of(bare, frame, first=0)
+    return {inside: parse_condition(inside, frame.columns, "question")}
+
+
+def _values_of(column: str, frame: pl.DataFrame, *, first: int) -> dict[str, Node]:
+    """Return a term for each value of a category, from the ``first`` in order."""
+    values = frame[column].drop_nulls().cast(pl.String).unique().sort().to_list()
+    if len(values) > _MOST_VALUES:
+        raise ParameterError(
+            f"column '{column}' has more than {_MOST_VALUES} values: ask for one of them, as in "
+            f"{column} == '...'",
+            parameter="question",
+        )
+    return {f"{column} = {one}": Call("=", (Name(column), Word(one))) for one in values[first:]}
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def answer(
+    question: Question, frame: pl.DataFrame, owners: Ints | None = None
+) -> dict[Key, Figure]:
+    """Return the numbers that a table gives; those that it cannot give are left out.
+
+    With ``owners``, the person of each row, the people behind a number are counted, not rows.
+    """
+    values = Values(frame, {})
+    inside = np.ones(frame.height, dtype=bool)
+    if question.where is not None:
+        inside = truth(question.where, values)[0]
+    columns = {name: quantity(node, values) for name, node in question.terms.items()}
+    target = None if question.target is None else quantity(question.target, values)
+    answers: dict[Key, Figure] = {}
+
+    def keep(group: tuple[str, ...], name: str, found: tuple[float, float], rows: Ints) -> None:
+        behind = len(rows) if owners is None else len(np.unique(owners[rows]))
+        answers[Key(group, name)] = Figure(*found, behind)
+
+    for group, rows in _grouped(question.by, values, inside):
+        if target is not None:
+            table = np.column_stack([one[rows] for one in (target, *columns.values())])
+            there = ~np.isnan(table).any(axis=1)
+            solved = _fitted(least_squares if question.kind == "ols" else logistic, table[there])
+            for name, found in zip([INTERCEPT, *columns], solved):
+                keep(group, name, found, rows[there])
+            continue
+        for name, column in columns.items():
+            some = rows[~np.isnan(column[rows])]
+            if len(some) > 1:
+                found = _STATISTICS[question.kind](column[some], question.order, frame.height)
+                keep(group, name, found, some)
+    return answers
+
+
+def _grouped(
+    by: Collection[str], values: Values, inside: Flags
+) -> Iterator[tuple[tuple[str, ...], Ints]]:
+    if not by:
+        yield (), np.flatnonzero(inside)
+        return
+    keys = pl.DataFrame([_labels(values, name).alias(name) for name in by])
+    table = keys.with_columns(pl.Series("\0row", np.arange(keys.height))).filter(inside)
+    grouped = table.drop_nulls().group_by(list(by), maintain_order=True).agg("\0row")
+    for *group, rows in grouped.sort(list(by)).iter_rows():
+        yield tuple(group), np.asarray(rows)
+
+
+def _labels(values: Values, name: str) -> pl.Series:
+    """Return a column as text in which 5 and 5.0 are the same."""
+    series = values.keys(name)
+    if series.dtype == pl.String:
+        return series
+    return pl.Series([None if one is None else f"{one:.15g}" for one in series], dtype=pl.String)
+
+
+# Each returns a value and its variance, of numbers in a table of ``n`` rows.
+
+
+def _mean(y: Floats, order: float, n: int) -> tuple[float, float]:
+    return float(y.mean()), float(y.var(ddof=1)) / len(y)
+
+
+def _share(y: Floats, order: float, n: int) -> tuple[float, float]:
+    """Return a share; its variance is that of two more yes and no, which is never 0."""
+    share = (y.sum() + 2) / (len(y) + 4)
+    return float(y.mean()), float(share * (1 - share)) / len(y)
+
+
+def _total(y: Floats, order: float, n: int) -> tuple[float, float]:
+    """Return a sum; how many rows have a part in it is part of the chance."""
+    return float(y.sum()), float((y @ y - y.sum() ** 2 / n) * n / (n - 1))
+
+
+def _quantile(y: Floats, order: float, n: int) -> tuple[float, float]:
+    """Return a quantile; heaps have no slope, so the error is at least that of a normal column."""
+    away = 2 * np.sqrt(order * (1 - order) / len(y))
+    low, value, high = np.quantile(y, np.clip([order - away, order, order + away], 0, 1))
+    normal = y.std() * away / 2 / _NORMAL.pdf(_NORMAL.inv_cdf(order))
+    return float(value), max(float(high - low) / 4, float(normal)) ** 2
+
+
+_STATISTICS = {"mean": _mean, "share": _share, "total": _total, "quantile": _quantile}
+
+
+# -- regressions ---------------------------------------------------------------------------------
+
+
+def _fitted(
+    solve: Callable[[Floats, Floats], tuple[Floats, Floats]], table: Floats
+) -> list[tuple[float, float]]:
+    """Return the coefficients of the first column on the others; none if they cannot be told."""
+    y, X = table[:, 0], np.column_stack([np.ones(len(table)), table[:, 1:]])
+    if len(y) <= X.shape[1]:
+        return []
+    scale = np.maximum(np.abs(X).max(axis=0), 1e-300)
+    X = X / scale  # powers of a column differ by orders of magnitude
+    pivots = np.abs(np.diag(np.linalg.qr(X, mode="r")))
+    if pivots.min() < 1e-9 * pivots.max():
+        return []  # a column follows from others
+    try:
+        values, covariance = solve(X, y)
+    except (np.linalg.LinAlgError, DataError):
+        return []
+    return list(zip((values / scale).tolist(), (np.diag(covariance) / scale**2).tolist()))
+
+
+def least_squares(X: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return coefficients and their covariance, whatever the variance of the errors (HC1)."""
+    q, r = np.linalg.qr(X)
+    values = linalg.solve_triangular(r, q.T @ y)
+    errors = y - X @ values
+    if np.abs(errors).max() <= 1e-9 * np.abs(y).max():
+        raise DataError("the target follows from the terms: there is no chance in it")
+    inner = linalg.solve_triangular(r, q.T * errors)
+    return values, inner @ inner.T * len(y) / (len(y) - X.shape[1])
+
+
+def logistic(X: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return coefficients and their covariance, by Newton's method."""
+    values = np.zeros(X.shape[1])
+    for _ in range(_STEPS):
+        expected = 1 / (1 + np.exp(-np.clip(X @ values, -30, 30)))
+        weights = np.maximum(expected * (1 - expected), 1e-10)
+        hessian = (X * weights[:, None]).T @ X
+        step = np.linalg.solve(hessian, X.T @ (y - expected))
+        values = values + step
+        if np.abs(X @ step).max() < 1e-8:
+            break
+    if not np.abs(X @ values).max() <= _STEEP:
+        raise DataError("the classes can be told apart: the coefficients have no end")
+    return values, np.asarray(np.linalg.inv(hessian), dtype=np.float64)

@@ -1,0 +1,189 @@
+"""What a release answers: several copies as one, with an interval that covers the original."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tulle._files import digest
+from tulle._json import read_json
+from tulle.errors import DataError
+from tulle.estimating._questions import Key, Question, answer, parse_question
+from tulle.estimating.ledger import FORMAT, LEAST, NORMAL, Pooled, as_copies, name_of, pooled
+from tulle.releases import has_manifest, read_manifest
+from tulle.releases._file_pairs import named_beside
+
+UNANSWERED = "this cannot be answered from this release"
+_MOST = 8.0  # standard errors: beyond, a sixtieth of the people would tell as much
+_LARGEST = 16 << 20  # bytes of a ledger
+
+
+def estimate(
+    releases: Any,
+    question: str,
+    *,
+    ledger: Mapping[str, Any] | None = None,
+    records: int | None = None,
+    population: bool = False,
+) -> pl.DataFrame:
+    """Answer a question from a release, with an interval that covers the original's answer.
+
+    Parameters
+    ----------
+    releases : path-like, DataFrame, pyarrow Table, or list of DataFrames
+        A release: its file (the other copies and the ledger are found through its manifest), or
+        one or more tables drawn from one fitted model.
+    question : str
+        ``mean(x)``, ``share(x > 3)``, ``total(x)``, ``quantile(x, 0.9)``, ``median(x)``,
+        ``ols(y ~ a + b)`` or ``logit(z == "yes" ~ a + b)``, each with ``by COLUMN, ...`` and
+        ``where CONDITION`` if wanted.
+    ledger : mapping, optional
+        What :func:`error_ledger` returned. Without one there are no intervals: how far a release
+        lies from its original cannot be seen in the release.
+    records : int, optional
+        How many records the original has, for totals; by default what the manifest says, or as
+        many as the release.
+    population : bool
+        Widen the intervals by the sampling error of the original, to cover the value in the
+        population it was drawn from.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row for each group and term: ``estimate`` (the mean of the copies), ``standard_error``
+        (that of an original of the release's size), ``low`` and ``high`` (95 of 100 such intervals
+        cover), ``records`` behind it, and a ``note`` where there is no answer.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from tulle import estimate
+    >>> estimate(pl.DataFrame({"x": [1.0, 2.0, 3.0, 6.0] * 10}), "mean(x)")["estimate"].to_list()
+    [3.0]
+    """
+    if isinstance(releases, str | os.PathLike):
+        releases, found, told = read_copies(releases)
+        ledger = found if ledger is None else ledger
+        records = told if records is None else records
+    copies = as_copies(releases)
+    asked = parse_question(question, copies[0])
+    if ledger is not None:
+        _refuse_broken(ledger)
+    scale = 1.0
+    if asked.kind == "total" and records is not None:
+        scale = records / copies[0].height
+    ratio = 1.0 if records is None else copies[0].height / records
+    answers = pooled([answer(asked, copy) for copy in copies])
+    rows = [
+        _row(asked, key, found, ledger, len(copies), scale, ratio if population else 0.0)
+        for key, found in answers.items()
+    ]
+    if not rows:
+        raise DataError(
+            f"'{asked.text}': {UNANSWERED}: no records, or columns that follow from each other or "
+            "tell the classes apart"
+        )
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _row(
+    asked: Question,
+    key: Key,
+    found: Pooled,
+    ledger: Mapping[str, Any] | None,
+    copies: int,
+    scale: float,
+    sampled: float,
+) -> dict[str, Any]:
+    """Return one number of the answer; ``sampled`` times its variance is that of the original."""
+    error = scale * math.sqrt(found.variance)
+    factor, note = (None, "") if ledger is None else _factor(asked, key, found, ledger, copies)
+    if ledger is None:
+        note = "no error ledger: how far this lies from the original is not known"
+    shown = ledger is None or factor is not None
+    half = None
+    if factor is not None:
+        half = error * math.sqrt(factor**2 + NORMAL**2 * sampled)
+    value = found.value * scale if shown else None
+    return {
+        **dict(zip(asked.by, key.group)),
+        "term": key.term,
+        "estimate": value,
+        "standard_error": error if shown else None,
+        "low": None if half is None or value is None else value - half,
+        "high": None if half is None or value is None else value + half,
+        "records": found.records,
+        "note": note,
+    }
+
+
+def _factor(
+    asked: Question, key: Key, found: Pooled, ledger: Mapping[str, Any], copies: int
+) -> tuple[float | None, str]:
+    """Return how many standard errors such estimates are off, or why that is not known."""
+    least = max(2 * int(ledger["k"]), LEAST)
+    if found.records < least:
+        return None, f"{UNANSWERED}: fewer than {least} records behind it"
+    if not found.variance > 0:
+        return None, f"{UNANSWERED}: all records agree"
+    own = ledger["asked"].get(asked.text, {}).get(name_of(key))
+    kind = ledger["kinds"].get(asked.kind)
+    if own is None and kind is None:
+        return None, f"{UNANSWERED}: too few estimates of this kind were measured"
+    if own is None:
+        names = set().union(*(asked.columns(term) for term in asked.terms))
+        named = [kind["columns"].get(name, kind["factor"]) for name in names]
+        own = max(named, default=kind["factor"])
+    if copies < ledger["copies"]:  # fewer draws than were measured
+        own = math.sqrt(own**2 + NORMAL**2 * (1 / copies - 1 / ledger["copies"]))
+    if own > _MOST:
+        return None, f"{UNANSWERED}: such estimates are off by {own:.0f} standard errors"
+    return own, ""
+
+
+def read_copies(
+    path: str | os.PathLike[str],
+) -> tuple[list[pl.DataFrame], Mapping[str, Any] | None, int | None]:
+    """Return all copies of a release, its ledger, and how many records the original has."""
+    from tulle.io.read import read_table
+
+    copies, ledger = [read_table(path)], None
+    if not has_manifest(path):
+        return copies, None, None
+    manifest = read_manifest(path)
+    for place, sha256 in named_beside(path, manifest.output).items():
+        if not place.is_file() or digest(place) != sha256:
+            raise DataError(
+                f"{place.name} is not what the manifest of {Path(path).name} names: it is missing "
+                "or changed"
+            )
+        if not place.name.endswith(".ledger.json"):
+            copies.append(read_table(place))
+        elif place.stat().st_size > _LARGEST:
+            raise DataError(f"{place.name} is too large for an error ledger")
+        else:
+            ledger = read_json(place.read_bytes())
+    apart, records = (
+        manifest.counts.get("kept apart as the control", 0),
+        manifest.source.get("records"),
+    )
+    known = isinstance(records, int) and isinstance(apart, int)
+    return copies, ledger, records - apart if known else None
+
+
+def _refuse_broken(ledger: Mapping[str, Any]) -> None:
+    """Raise unless a ledger has the form of this version."""
+    try:
+        factors = [one for kind in ledger["kinds"].values() for one in kind["columns"].values()]
+        factors += [kind["factor"] for kind in ledger["kinds"].values()]
+        factors += [one for own in ledger["asked"].values() for one in own.values()]
+        good = ledger["format"] == FORMAT and min(ledger["k"], ledger["copies"], *factors) > 0
+    except (KeyError, TypeError, AttributeError):
+        good = False
+    if not good:
+        raise DataError("this is not an error ledger of this version of Tulle: make it again")

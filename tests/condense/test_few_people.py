@@ -64,8 +64,8 @@ def test_nothing_that_few_people_hold_is_shown(name: str, k: int) -> None:
     table = TABLES[name](np.random.default_rng(k))
     columns = planned(table)
     condenser, release = release_of(table, columns, k)
-    assert set(release.columns) == {c.name for c in columns if c.role.released}
     who = next((c.name for c in columns if c.role is Role.PERSON), None)
+    assert set(release.columns) - {who} == {c.name for c in columns if c.role.released}
     people = None if who is None else table[who]
     assert not any(shown_columns(table, release, columns, k).values())
     for column in columns:

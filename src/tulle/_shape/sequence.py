@@ -199,6 +199,7 @@ class SequenceModel:
     columns: list[Column]  # without rows: their names and kinds, in the order they are drawn
     time: str | None
     gap: float  # the least step of time
+    latest: float  # about when time ends for everybody
     chains: tuple[Chain, Chain]
     dependencies: list[Dependency]
     leaf: int  # people in every leaf
@@ -414,9 +415,20 @@ def fit_sequence(
     ]
     least = min(fitting.least, *(owners.take(part).n_people() for part in parts))
     empty = [take_rows(column, np.arange(0)) for column in kept]
-    model = SequenceModel(k, empty, time, gap, (chains[0], chains[1]), found, least)
+    latest = np.inf
+    if time is not None:
+        ends = [chain.coders[f"now {time}"] for chain in chains]
+        latest = max(_highest(cells) for cells in ends)
+    model = SequenceModel(k, empty, time, gap, latest, (chains[0], chains[1]), found, least)
     model.verify()
     return model
+
+
+def _highest(cells: Cells) -> float:
+    """Return about where a column ends: as far as stretches of many people go."""
+    if not isinstance(cells, NumberCells) or cells.quantiles is None:
+        return np.inf
+    return float(cells.quantiles.high[-1])
 
 
 def times_of(values: Floats, rows: Sequences) -> Times:

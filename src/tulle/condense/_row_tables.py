@@ -34,6 +34,7 @@ _CONSTANT = 0.995  # of the parents with several rows: a column that changes in 
 _RISES = 0.995  # of the people: a time that rises in so many gives the order
 # what a table hands up to its parent, in the order in which it is drawn
 _COUNT, _TIME, MOVED, _MEAN = range(4)
+_ONCE = {"birth"}  # dates that a person has one of
 _SPARSE = 0.05  # of the rows: where time is missing in more, it is a column like others
 
 
@@ -122,7 +123,7 @@ class FittedRows:
             values[some] = codec.as_known(series).values  # type: ignore[union-attr]
             parts.append(values)
         first, last = parts
-        last = np.where(np.isnan(last), first, last)
+        last = np.minimum(np.where(np.isnan(last), first, last), self.model.latest)
         return Times(first, np.maximum(last, first + self.model.gap * np.maximum(counts - 1, 0)))
 
 
@@ -457,7 +458,8 @@ def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
         dated = column.kind is Kind.DATETIME
         if name not in frame.columns or column.kind not in (Kind.INTEGER, Kind.DATETIME):
             continue
-        if not dated and not {"date", "time"} & topics_of(name).keys():
+        topics = topics_of(name).keys()
+        if _ONCE & topics or not (dated or {"date", "time"} & topics):
             continue
         values = _rank(frame[name], schema)[by]
         if np.isnan(values).mean() > _SPARSE:
@@ -467,7 +469,7 @@ def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
         rising = falls <= (1 - _RISES) * len(np.unique(people))
         moves = float((steps != 0).mean())
         if moves > 0 and (rising or dated):
-            found.append((2 * rising + moves, name))
+            found.append((rising * (1 + moves), name))
     return max(found, key=lambda one: one[0])[1] if found else None
 
 

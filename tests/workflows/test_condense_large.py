@@ -22,8 +22,8 @@ from tulle._large.plan import BlockPlan
 from tulle.cli import tulle
 from tulle.condense._diversity import Sensitive
 from tulle.errors import DataError, ParameterError, PrivacyError
-from tulle.releases import read_manifest, verify_release
 from tulle.guessing.columns import infer_columns
+from tulle.releases import read_manifest, verify_release
 from tulle.table.policy import Policy, write_policy
 from tulle.table.schema import Role
 

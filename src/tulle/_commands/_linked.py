@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._commands._columns import guessed, left_out_rows
 from tulle.errors import DataError, ParameterError, PolicyError, TulleError, nearest_name
-from tulle.io._formats import display_name, is_sql
+from tulle.io._formats import display_name, existing_file, is_sql
 from tulle.table._linked import LEFT_OUT, LOOK_UP, TableSection
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Role
@@ -29,9 +29,7 @@ def is_linked(source: FilePath, policy: FilePath | None) -> bool:
     """Return whether a source is several tables: the policy says so, or the source itself."""
     from tulle.io._databases import is_database
 
-    if policy is not None and not Path(policy).is_file():
-        return False  # which is said where files are checked
-    known = Policy() if policy is None else load_policy(policy)
+    known = Policy() if policy is None else load_policy(existing_file(policy))
     return bool(known.people.table or known.tables) or is_database(source)
 
 

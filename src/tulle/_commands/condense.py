@@ -358,8 +358,6 @@ def _by_class(
     template: Condenser, original: pl.DataFrame, target: str, options: Condensing
 ) -> tuple[Any, pl.DataFrame]:
     """Condense each class on its own."""
-    import polars as pl
-
     by_class = class_condenser_of(template, options)
     if original.width == 1:
         raise DataError(

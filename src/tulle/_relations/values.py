@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import polars as pl

@@ -11,6 +11,7 @@ people who were never in it.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,7 @@ from benchmarks.columns_hospital import hospital
 from benchmarks.columns_shown import DISCRETE, held_by, planned, release_of, shown_columns
 from tests.reference.census import census
 from tulle import Condenser
+from tulle.condense._histories import LinkedRows
 from tulle.errors import DataError, PrivacyWarning
 from tulle.table.schema import Kind, Role
 
@@ -44,14 +46,21 @@ TABLES = {
 
 def exact_values(condenser: Condenser, name: str) -> list[float]:
     """What the fitted model can give out of a column as it is."""
-    [shaped] = condenser._synthesis.tables  # type: ignore[union-attr]
-    model = shaped.model
+    synthesis: Any = condenser._synthesis
+    if isinstance(synthesis, LinkedRows):  # of people, and of each of their rows
+        [part] = synthesis.parts
+        rows, model = part.tables[0].model, part.people.tables[0].model
+        own = [t.cells for chain in rows.chains for t in chain.targets if not t.base]
+        columns, dependencies = [*own, *model.columns], [*rows.dependencies, *model.dependencies]
+    else:
+        [shaped] = synthesis.tables
+        columns, dependencies = shaped.model.columns, shaped.model.dependencies
     found: list[float] = []
-    for cells in model.columns:
+    for cells in columns:
         if cells.name == name and getattr(cells, "quantiles", None) is not None:
-            quantiles = cells.quantiles  # type: ignore[union-attr]
+            quantiles = cells.quantiles
             found += quantiles.low[quantiles.low == quantiles.high].tolist()
-    for dependency in model.dependencies:
+    for dependency in dependencies:
         if dependency.target == name and not dependency.codes:
             found += dependency.answers[np.isfinite(dependency.answers)].tolist()
     return found

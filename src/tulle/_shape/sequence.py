@@ -428,7 +428,8 @@ def _highest(cells: Cells) -> float:
     """Return about where a column ends: as far as stretches of many people go."""
     if not isinstance(cells, NumberCells) or cells.quantiles is None:
         return np.inf
-    return float(cells.quantiles.high[-1])
+    high, decimals = float(cells.quantiles.high[-1]), cells.quantiles.decimals
+    return high if decimals is None else float(np.floor(high * 10.0**decimals) / 10.0**decimals)
 
 
 def times_of(values: Floats, rows: Sequences) -> Times:

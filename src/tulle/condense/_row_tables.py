@@ -123,8 +123,10 @@ class FittedRows:
             values[some] = codec.as_known(series).values  # type: ignore[union-attr]
             parts.append(values)
         first, last = parts
-        last = np.minimum(np.where(np.isnan(last), first, last), self.model.latest)
-        return Times(first, np.maximum(last, first + self.model.gap * np.maximum(counts - 1, 0)))
+        length, latest = self.model.gap * np.maximum(counts - 1, 0), self.model.latest
+        first = np.minimum(first, latest - length)
+        last = np.minimum(np.where(np.isnan(last), first, last), latest)
+        return Times(first, np.maximum(last, first + length))
 
 
 class _Completing:

@@ -39,7 +39,7 @@ _OTHERS = (  # options that are those of a single table
 )
 
 
-class Made(NamedTuple):
+class LinkedRelease(NamedTuple):
     """A release of linked tables, and what it was made from."""
 
     original: LinkedTables
@@ -112,7 +112,7 @@ def _seed_apart(seed: int | None) -> Any:
     return spawn(as_generator(seed), 1)[0]
 
 
-def _made(original: LinkedTables, apart: LinkedTables | None, options: Any) -> Made:
+def _made(original: LinkedTables, apart: LinkedTables | None, options: Any) -> LinkedRelease:
     from tulle.database.condenser import DatabaseCondenser
 
     condenser = DatabaseCondenser(
@@ -125,7 +125,7 @@ def _made(original: LinkedTables, apart: LinkedTables | None, options: Any) -> M
     _refuse_two_people(original)
     with options.naming(rules=f"{options.policy_file}: [rules]"):
         frames = condenser.fit(original.database).sample(options.people)
-    made = Made(original, apart, condenser, _with_persons(original, frames))
+    made = LinkedRelease(original, apart, condenser, _with_persons(original, frames))
     _refuse_unlinked(made)
     return made
 
@@ -173,7 +173,7 @@ def _with_persons(tables: LinkedTables, frames: dict[str, pl.DataFrame]) -> dict
     return made
 
 
-def _refuse_unlinked(made: Made) -> None:
+def _refuse_unlinked(made: LinkedRelease) -> None:
     """Count once more on the finished tables: every key joins, and no category is of a few."""
     released = made.original.like(made.frames)
     if any(released.orphans.values()):
@@ -185,7 +185,7 @@ def _refuse_unlinked(made: Made) -> None:
                 _refuse_rare(made, name, column.name)
 
 
-def _refuse_rare(made: Made, table: str, column: str) -> None:
+def _refuse_rare(made: LinkedRelease, table: str, column: str) -> None:
     """Raise if a released word of the original is one that fewer than k people hold."""
     import polars as pl
 
@@ -203,7 +203,7 @@ def _refuse_rare(made: Made, table: str, column: str) -> None:
         )
 
 
-def _audited(made: Made, options: Any, command: str, *, whole: bool) -> Audit:
+def _audited(made: LinkedRelease, options: Any, command: str, *, whole: bool) -> Audit:
     """Return the audit of people, with the guarantee in words."""
     from tulle._random import seed_policy
     from tulle.auditing._database import ComparedPeople
@@ -289,7 +289,7 @@ def _rests_on(condenser: Any) -> dict[str, int]:
     }
 
 
-def _manifest(made: Made, source: dict[str, Any], options: Any) -> Manifest:
+def _manifest(made: LinkedRelease, source: dict[str, Any], options: Any) -> Manifest:
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
@@ -330,7 +330,7 @@ def _manifest(made: Made, source: dict[str, Any], options: Any) -> Manifest:
     )  # fmt: skip
 
 
-def _write(job: Job, made: Made, manifest: Manifest, found: Audit, suffix: str) -> None:
+def _write(job: Job, made: LinkedRelease, manifest: Manifest, found: Audit, suffix: str) -> None:
     """Write one file a table and the manifest; only the report where the verdict is bad."""
     from tulle.io.write import put_table
     from tulle.releases import write_part, write_parts
@@ -353,7 +353,7 @@ def _write(job: Job, made: Made, manifest: Manifest, found: Audit, suffix: str) 
     job.save_report(found)
 
 
-def _summary(made: Made) -> dict[str, Any]:
+def _summary(made: LinkedRelease) -> dict[str, Any]:
     database = made.original.database
     return {
         "people": database.n_people,
@@ -367,7 +367,7 @@ def _summary(made: Made) -> dict[str, Any]:
     }
 
 
-def _table_notes(made: Made) -> list[str]:
+def _table_notes(made: LinkedRelease) -> list[str]:
     """Return the size of each table before and after."""
     database = made.original.database
     return [

@@ -515,14 +515,15 @@ def _wishes(
             "is not 20: S2:5",
             subject="--choose",
         )
-    for name in ("min_support", "min_confidence"):
-        if getattr(options, name) is None:
-            raise ParameterError("is needed to choose rules", subject=options.word(name))
+    support, confidence = options.min_support, options.min_confidence
+    if support is None or confidence is None:
+        name = "min_support" if support is None else "min_confidence"
+        raise ParameterError("is needed to choose rules", subject=options.word(name))
     chosen = choose_rules(
         open_file(source, options.basket, options.item).baskets,
         int(number or 20),
-        min_support=options.min_support,
-        min_confidence=options.min_confidence,
+        min_support=support,
+        min_confidence=confidence,
         scenario=scenario,
         support_of=options.support_of,
         random_state=seed,

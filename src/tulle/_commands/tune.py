@@ -177,8 +177,8 @@ def _searched(
 
     others = [column for column in columns if column is not aim]
     template: Any = Condenser(
-        grouping=options.grouping,
-        synthesis=options.synthesis,
+        grouping=options.grouping or condensing.grouping,
+        synthesis=options.synthesis or condensing.synthesis,
         exact_totals=condensing.exact_totals,
         exact_moments=condensing.exact_moments,
         columns=others,

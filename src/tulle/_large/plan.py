@@ -32,6 +32,7 @@ from tulle._types import Ints
 from tulle.condense._classes import Labels, LabelSchema, labels_of, refuse_quantity
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import GroupAttributes, GroupFacts
+from tulle.condense._histories import LinkedRows
 from tulle.condense._levels import check_levels
 from tulle.condense._notes import fact_notes, table_notes
 from tulle.condense._papers import Papers
@@ -437,6 +438,7 @@ class PartedRelease(GroupAttributes):
     def _weakest(self) -> Shape | Papers:
         """Return a synthesis whose sentence holds for every record."""
         synthesis = self.plan.condenser._unfitted()
+        assert not isinstance(synthesis, LinkedRows), "people are not kept together in blocks"
         synthesis.shown = self.rests_on_
         return synthesis
 

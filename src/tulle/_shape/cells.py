@@ -40,6 +40,19 @@ class NumberCells:
         """Return the number of cells."""
         return len(self.shares)
 
+    def encode(self, column: NumberColumn) -> Ints:
+        """Return the cell of each row; -1 in a state of too few people, which has none."""
+        values = column.values
+        cells = np.full(len(values), -1, dtype=np.int64)
+        for place, state in enumerate(self.states.tolist()):
+            cells[np.isnan(values) if np.isnan(state) else values == state] = place
+        plain = (cells < 0) & np.isfinite(values)
+        if column.specials:
+            plain &= ~np.isin(values, column.specials)
+        if self.quantiles is not None:
+            cells[plain] = len(self.states) + self.quantiles.encode(values[plain])
+        return cells
+
     def decode(self, cells: Ints, rng: np.random.Generator, order: Singles | None = None) -> Floats:
         """Return a value from each cell; those of one cell rise with ``order``."""
         values = np.empty(len(cells))
@@ -109,6 +122,13 @@ class CategoryCells:
     def size(self) -> int:
         """Return the number of cells."""
         return len(self.shares)
+
+    def encode(self, column: CategoryColumn) -> Ints:
+        """Return the cell of each row; what too few people have is the commonest category."""
+        commonest = int(self.shares.argmax())
+        known = np.where(self.shares > 0, np.arange(self.size), commonest)
+        known = np.r_[known, commonest] if self.size == self.categories else known
+        return known[column.codes]  # missing is -1: the last
 
     def decode(self, cells: Ints, rng: np.random.Generator, order: Singles | None = None) -> Ints:
         """Return the code of each cell, -1 for missing."""

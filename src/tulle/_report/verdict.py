@@ -113,7 +113,7 @@ def _steps(result: Whole) -> tuple[str, str]:
     column = lost_in(result) or (f"column '{read}'" if read else "columns that nobody needs")
     why = "a larger k would cost use, a smaller one privacy"
     if result["tried"]:
-        why = f"{', '.join(f'{k:,}' for k in result['tried'])} were tried, and this one is the best"
+        why = f"of k = {', '.join(map(str, result['tried']))} this is the best"
     step = f"Change columns, not k: {why}. Leave out or coarsen {column}, and run this again."
     return (
         result["remedy"] or step,

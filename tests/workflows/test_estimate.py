@@ -20,7 +20,7 @@ from tulle import (
     read_manifest,
     verify_release,
 )
-from tulle._commands._large import refuse_in_parts
+from tulle._commands._large import refuse_in_blocks
 from tulle._commands._options import resolve
 from tulle._commands.condense import Condensing, condense
 from tulle._files import OutputExists
@@ -197,7 +197,7 @@ def test_copies_need_a_file_and_a_sensible_number(folder: Path) -> None:
 def test_a_table_in_parts_has_none_of_them(option: dict[str, Any]) -> None:
     options = resolve("condense", Condensing(), None, option)
     with pytest.raises(ParameterError, match=f"--{next(iter(option))} needs the whole table"):
-        refuse_in_parts(options, report=None, control=None, policy=None)
+        refuse_in_blocks(options)
 
 
 def test_a_class_of_k_people_does_not_end_the_measuring_and_quotas_have_no_ledger(

@@ -173,7 +173,7 @@ def half_of_memory() -> float:
     return min(sizes) / 2
 
 
-def _refuse_in_blocks(options: Condensing) -> None:
+def refuse_in_blocks(options: Condensing) -> None:
     """Raise for what needs the whole table in memory."""
     asked = {
         f"{options.policy_file}: [people] order": bool(options.policy.people.order),
@@ -203,7 +203,7 @@ def condense_large(
     from tulle._threads import cores
     from tulle.io.read import open_table
 
-    _refuse_in_blocks(options)
+    refuse_in_blocks(options)
     opened = open_table(source)
     limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
     budget = Budget.of(limit, cores(), len(opened.schema))

@@ -35,6 +35,7 @@ SLOW = [
     "attacks/test_people.py",
     "stream/test_people.py",
     "workflows/test_people.py",
+    "database/test_condenser.py",
     "workflows/test_leaks.py",
     "app/test_server.py",
     # single tests

@@ -39,6 +39,7 @@ SLOW = [
     "workflows/test_database.py",
     "auditing/test_people_of_databases.py",
     "workflows/test_estimate.py",
+    "database/test_condenser.py",
     "workflows/test_leaks.py",
     "workflows/test_challenge.py",
     # releases written as their sources are, their clocks and regressions

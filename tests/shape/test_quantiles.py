@@ -151,3 +151,18 @@ def test_blocks_end_where_a_slow_search_says(seed: int, n: int, k: float) -> Non
             break
         ends.append(end)
     assert _ends(people, k).tolist() == ends
+
+
+@given(st.integers(0, 2**16), st.integers(2, 8))
+@few(25)
+def test_cells_hold_different_people_where_they_have_several_rows(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    people = rng.integers(0, 60, 500)
+    values = np.round(rng.normal(size=60)[people] + rng.normal(scale=0.5, size=500), 2)
+    owners = Owners.of(people, 500)
+    found = fit_quantiles(values, k, owners=owners, decimals=2, rng=rng)
+    cells = found.encode(values)
+    held = [len({*people[cells == cell].tolist()}) for cell in range(found.n_cells)]
+    assert min(held) >= k
+    # fractions of rows would ask for about eight times as many people
+    assert found.n_cells > 500 / (20 * k)

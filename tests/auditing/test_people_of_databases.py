@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
-from tulle import Audit, Database, audit, hospital, infer_columns
+from tulle import (
+    Audit,
+    Column,
+    Database,
+    DataError,
+    Kind,
+    Policy,
+    Role,
+    audit,
+    hospital,
+    infer_columns,
+)
 from tulle.auditing._database import ComparedPeople
 from tulle.auditing.audit import audit_people
 
@@ -111,3 +123,13 @@ def test_python_audits_a_database_and_a_release_of_it() -> None:
     assert found.verdict["privacy"]["level"] != "bad"
     assert "walked:visits" in found.to_dict()["attacks"]
     assert found.html("public")
+
+
+def test_a_release_that_names_people_as_the_original_does_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    rows = pl.DataFrame({"who": np.repeat(np.arange(700, 760), 3), "x": rng.normal(size=180)})
+    entries = [Column("who", Kind.INTEGER, Role.PERSON), Column("x", Kind.DECIMAL, Role.QUASI)]
+    with pytest.raises(DataError, match="60 of 60 people .* 'who'"):
+        audit(rows, rows, policy=Policy(tuple(entries)))
+    new = rows.with_columns(who=pl.Series(np.repeat(1 + rng.permutation(60), 3)))
+    audit(rows.with_columns(pl.col("who") - 699), new, policy=Policy(tuple(entries)))

@@ -129,12 +129,14 @@ def test_the_command_says_what_cannot_be_answered(folder: Path) -> None:
     done = asked(folder / "release.csv", "mean(lwage) where lwage > 3.1")
     assert isinstance(done.exception, GateError)
     assert "cannot be answered from this release: fewer than 20" in str(done.exception)
-    done = asked(folder / "few.csv", "mean(lwage)")
+    made(folder, "plain.csv", rows=50)
+    done = asked(folder / "plain.csv", "mean(lwage)")
     assert "no error ledger" in " ".join(done.output.split())
 
 
 def test_a_total_is_that_of_the_original_though_there_are_more_rows(folder: Path) -> None:
-    (row,) = estimate(folder / "many.csv", "total(educ)").to_dicts()
+    made(folder, "more.csv", rows=2000)
+    (row,) = estimate(folder / "more.csv", "total(educ)").to_dicts()
     truth = pl.read_csv(folder / "wages.csv")["educ"].sum()
     assert row["estimate"] == pytest.approx(truth, rel=0.03)
 
@@ -213,7 +215,7 @@ def test_a_class_of_k_people_does_not_end_the_measuring_and_quotas_have_no_ledge
         made(tmp_path, "balanced.csv", ledger=True, rows="ill=yes:50,no:50")
 
 
-def test_the_verdict_on_use_names_an_effect_that_is_lost(
+def test_effects_that_are_lost_are_told(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lossy(*_: Any, **__: Any) -> dict[str, Any]:
@@ -224,8 +226,4 @@ def test_the_verdict_on_use_names_an_effect_that_is_lost(
     done = condense(
         folder / "wages.csv", tmp_path / "out.csv", k=10, seed=0, ledger=True, accept_risk="a test"
     )
-    use = done.audit.verdict["use"]
-    assert use["level"] == "caution"
-    assert "of the clear effects in regressions are not seen" in use["reason"]
-    assert "educ in ols(lwage ~ educ)" in use["reason"]
     assert any("3 of 10 clear effects" in note for note in done.notes)

@@ -20,7 +20,14 @@ from tulle._attacks.nearest import nearest
 from tulle._attacks.records import chosen
 from tulle._attacks.result import AttackResult
 from tulle._plurals import counted
-from tulle.auditing._tables import NUMBERS, Aligned, align, coded_alike, read_values
+from tulle.auditing._tables import (
+    NUMBERS,
+    Aligned,
+    align,
+    coded_alike,
+    read_values,
+    refuse_true_keys,
+)
 from tulle.condense._row_tables import find_order
 from tulle.database.database import Database
 from tulle.table._series import person_names
@@ -159,6 +166,9 @@ def compared_databases(
         for one in (release, control)
     ]
     assert others[0] is not None
+    name = original.people
+    for key in original.keys.get(name, ()):
+        refuse_true_keys(key, original.tables[name][key], others[0].tables[name][key])
     columns = {
         name: list(Schema.of(original.columns.get(name), table))
         for name, table in original.tables.items()
@@ -196,6 +206,7 @@ def compared_rows(
     person = [c.name for c in columns if c.role is Role.PERSON and c.name in release.columns]
     if not person or original[person[0]].n_unique() == original.height:
         return None
+    refuse_true_keys(person[0], original[person[0]], release[person[0]])
     if not order:
         who = person_names(original[person[0]]).rank("dense").fill_null(0).cast(pl.Int64)
         found = find_order(original, Schema(columns), who.to_numpy())

@@ -321,10 +321,28 @@ def _people(tables: Mapping[str, pl.DataFrame], roles: Mapping[str, Role]) -> di
             f"the control has no column '{column}', which says whose records they are: its people "
             "could not be counted. Keep it there; it is not released"
         )
+    if column in tables["release"].columns:
+        refuse_true_keys(column, tables["original"][column], tables["release"][column])
     names = {which: person_names(tables[which][column]) for which in found}
     ranks = pl.concat(list(names.values())).rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
     ends = np.cumsum([len(part) for part in names.values()])[:-1]
     return dict(zip(names, np.split(ranks, ends)))
+
+
+def refuse_true_keys(column: str, original: pl.Series, release: pl.Series) -> None:
+    """Raise if a release names most of its people as the original does.
+
+    New keys are the numbers from 1 on, in random order: those may be in the original by chance,
+    as may some of another register.
+    """
+    new, old = (person_names(keys).drop_nulls().unique() for keys in (release, original))
+    by_chance = new.str.strip_chars_start("0").cast(pl.Int64, strict=False).is_between(1, len(new))
+    known = int((new.is_in(old.implode()) & ~by_chance.fill_null(False)).sum())
+    if 2 * known > len(new):
+        raise DataError(
+            f"{known} of {len(new)} people of the release have keys of the original in column "
+            f"'{column}': they are named. Give them new keys, or leave the column out"
+        )
 
 
 def _refuse_members(original: Records, control: Records) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from tulle import hospital, read_manifest, read_table, verify_release
 from tulle._commands._decision import Refused
@@ -20,6 +21,7 @@ from tulle._commands.inspect import inspect
 from tulle._commands.split import split_file
 from tulle._commands.verify import verify
 from tulle._files import OutputExists
+from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError
 from tulle.table.policy import load_policy, write_policy
 
@@ -486,3 +488,10 @@ def test_the_metadata_of_sdv_are_enough(folder: Path, tmp_path: Path) -> None:
 def test_a_written_policy_is_the_one_that_was_read(policy: Path, tmp_path: Path) -> None:
     write_policy(load_policy(policy), tmp_path / "again.toml", made_for="hospital")
     assert (tmp_path / "again.toml").read_text() == policy.read_text()
+
+
+def test_what_is_shown_is_what_was_made(folder: Path, policy: Path, tmp_path: Path) -> None:
+    asked = ["condense", folder, "-o", tmp_path / "r", "--policy", policy, "--k", 10, "--no-audit"]
+    shown = CliRunner().invoke(tulle, [*map(str, asked)])
+    assert shown.exit_code == 0, shown.exception
+    assert "released people" in shown.output

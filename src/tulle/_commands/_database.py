@@ -364,6 +364,7 @@ def _summary(made: LinkedRelease) -> dict[str, Any]:
         "released_rows": sum(made.frames[name].height for name in database.persons),
         "rules_kept": len(made.condenser.rules_) - len(made.condenser.broken_rules_),
         "fewest_people": min(_rests_on(made.condenser).values()),
+        "chosen": {"k": made.condenser.k, "tried": [], "why": "of linked tables none is searched"},
     }
 
 

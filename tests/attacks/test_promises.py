@@ -240,3 +240,12 @@ def test_a_single_exception_to_a_relation_does_not_show(cells: dict) -> None:
     release = Condenser(k=20, random_state=0).fit_resample(pl.concat([table, person]))
     assert (release["a"] + release["b"] == release["total"]).all()
     assert (release["first"] <= release["last"]).all()
+
+
+def test_numbers_on_a_finer_grid_add_up_by_chance_and_name_nobody() -> None:
+    rng = np.random.default_rng(0)
+    release = rng.integers(0, 3_000, (240, 1)).astype(float)  # of people's numbers in tens
+    records = Records.of_numbers(release)
+    result = sums_on_grid(release, records, np.array([10.0]), rng)
+    assert result is not None
+    assert result.successes == 0

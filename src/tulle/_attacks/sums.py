@@ -79,7 +79,9 @@ def _fractions(release: Floats, units: Floats) -> Floats:
     parts = steps - np.floor(steps)
     off = np.minimum(parts, 1 - parts) > 1e-3
     exact = np.abs(steps).max(axis=0) * np.finfo(float).eps * LARGEST < _TOLERANCE / 4
-    fine = parts[:, (off.mean(axis=0) > 0.5) & exact]
+    # on a grid that is only finer, sums of any rows are often on the coarser one
+    many = np.array([len(np.unique(part.round(6))) > len(part) / 2 for part in parts.T], dtype=bool)
+    fine = parts[:, (off.mean(axis=0) > 0.5) & exact & many]
     return np.asarray(fine[:, :8])
 
 

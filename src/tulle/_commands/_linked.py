@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._commands._columns import guessed, left_out_rows
 from tulle.errors import DataError, ParameterError, PolicyError, TulleError, nearest_name
-from tulle.io._formats import display_name, existing_file, is_sql
+from tulle.io._formats import display_name, is_sql
 from tulle.table._linked import LEFT_OUT, LOOK_UP, TableSection
-from tulle.table.policy import Policy, load_policy
+from tulle.table.policy import Policy
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -25,12 +25,11 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.table._links import LinkedPlan
 
 
-def is_linked(source: FilePath, policy: FilePath | None) -> bool:
+def is_linked(source: FilePath, policy: Policy) -> bool:
     """Return whether a source is several tables: the policy says so, or the source itself."""
     from tulle.io._databases import is_database
 
-    known = Policy() if policy is None else load_policy(existing_file(policy))
-    return bool(known.people.table or known.tables) or is_database(source)
+    return bool(policy.people.table or policy.tables) or is_database(source)
 
 
 @dataclass(frozen=True)

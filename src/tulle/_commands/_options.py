@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tulle.errors import ParameterError, PolicyError, TulleError, nearest_name
+from tulle.io._formats import existing_file
 from tulle.table.policy import Policy, load_policy
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def resolve(
             hint = nearest_name(name, known)
             raise ParameterError(f"tulle {command} has no option '{name}': {hint}")
     asked = {name: value for name, value in given.items() if value is not None}
-    loaded = Policy() if policy is None else load_policy(policy)
+    loaded = Policy() if policy is None else load_policy(existing_file(policy))
     try:
         kept = loaded.options(command, known)
     except PolicyError as error:

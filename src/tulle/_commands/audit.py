@@ -73,7 +73,8 @@ def audit_files(
     the release left out. ``worst_case`` makes releases as the manifest says that this one was
     made.
     """
-    linked = is_linked(original, policy)
+    options = resolve("audit", Auditing(), policy, given)
+    linked = is_linked(original, options.policy)
     if linked and has_manifest(original) and not has_manifest(release):
         original, release = release, original  # the order in which one speaks of it
     for file in () if linked else (original, release):
@@ -85,7 +86,6 @@ def audit_files(
     folders, databases = ((), whole) if linked else (whole, ())
     check_files(reads, report=report, folders=folders, databases=databases, force=force)
     _refuse_other_kinds(release)
-    options = resolve("audit", Auditing(), policy, given)
     limits = {name: getattr(options, name) for name in GATES}
 
     from tulle.auditing import gate_rows
@@ -341,7 +341,9 @@ def _known_columns(
 
     # read as condense reads them; but what somebody knows or wants to know, nothing has said
     guessed = [
-        replace(column, role=Role.QUASI) if column.name in released.columns else column
+        replace(column, role=Role.QUASI)
+        if column.name in released.columns and column.role is not Role.PERSON
+        else column
         for column in infer_columns(table)
     ]
     shown = released.columns

@@ -126,10 +126,11 @@ def condense(
     made from everybody; without ``k`` the smallest one that passes is found so. ``report`` asks
     for the whole audit. Options left at None follow the policy, else the defaults.
     """
-    if is_linked(source, policy):
+    options = resolve("condense", Condensing(), policy, given)
+    if is_linked(source, options.policy):
         only_tables = {"levels": levels, "target": target}
         return Condensed(*condense_linked(
-            source, output, resolve("condense", Condensing(), policy, given),
+            source, output, options,
             report=report, control=control, refused=only_tables, sign_key=sign_key,
             accept_risk=accept_risk, command=command, force=force,
         ))  # fmt: skip
@@ -139,7 +140,6 @@ def condense(
         report=report, sign_key=sign_key, accept_risk=accept_risk, command=command,
         folders=("INPUT", "--control"), in_parts=True, force=force,
     )  # fmt: skip
-    options = resolve("condense", Condensing(), policy, given)
     refuse_contradictions(options, report, control)
     if is_large(source, options):
         return condense_large(source, job, options, levels=levels, target=target, control=control)

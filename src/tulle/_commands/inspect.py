@@ -55,7 +55,7 @@ def inspect(
     """
     target = policy_path(source) if output is None else Path(output)
     keep = output is None and target.exists() and not force
-    if is_linked(source, None):
+    if is_linked(source, Policy()):
         return _inspect_linked(source, target, keep=keep, force=force)
     format_of(source)
     writes = {} if keep else {"--output": target}

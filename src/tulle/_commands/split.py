@@ -20,7 +20,7 @@ from tulle._commands._options import Options
 from tulle._commands._sources import check_files
 from tulle._files import OutputExists
 from tulle.errors import DataError, ParameterError
-from tulle.io._formats import display_name, format_of
+from tulle.io._formats import display_name, existing_file, format_of
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Role
 
@@ -51,7 +51,7 @@ def split_file(
     force: bool = False,
 ) -> Divided:
     """Write the members and the control of a table, each in the format that its name says."""
-    if is_linked(source, policy):
+    if is_linked(source, Policy() if policy is None else load_policy(existing_file(policy))):
         return _split_linked(source, output, control, share, policy, person, target, seed, force)
     for file in (source, output, control):
         format_of(file)

@@ -112,6 +112,8 @@ def _named_so(column: str, key: str, parent: str) -> bool:
     (True, True)
     """
     words, theirs, table = (set(words_of(name)) for name in (column, key, parent))
+    # of two words in one, the parts say it
+    words = {word for word in words if not any(w in word and w != word for w in words)}
     if words == theirs:
         return not theirs <= _GENERAL
     return bool(words & table) and words - table <= _GENERAL and theirs - table <= _GENERAL

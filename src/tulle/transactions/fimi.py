@@ -311,12 +311,17 @@ def _has_marks(data: bytes) -> bool:
         return False
     tokens = set(data.split())
     marked = {token[:-1] for token in tokens if token.endswith(b"?")}
-    return bool(marked) and all(token.isdigit() or token in tokens for token in marked)
+    known = all(token.isdigit() or (token in tokens and b"?" not in token) for token in marked)
+    return bool(marked) and known
 
 
 def _read_marked(data: bytes, name: str) -> Transactions:
     """Read a blocked release: what is surely in the baskets, and what may be."""
-    whole = _read_plain(data.replace(b"?", b""), name)
+    plain = [
+        b" ".join(token.removesuffix(b"?") for token in line.split())
+        for line in data.removesuffix(b"\n").split(b"\n")
+    ]
+    whole = _read_plain(b"\n".join(plain) + b"\n", name)
     code_of = {str(item): code for code, item in enumerate(whole.names.tolist())}
     lines = [line.split() for line in data.decode().removesuffix("\n").split("\n")]
     sure = [[t for t in tokens if not t.endswith("?")] for tokens in lines]
@@ -331,7 +336,7 @@ def _read_marked(data: bytes, name: str) -> Transactions:
 
 def _written(token: str) -> str:
     """Return a token as its item is named: numbers have no leading zeros."""
-    return str(int(token)) if token.isdigit() else token
+    return str(int(token)) if token.isascii() and token.isdigit() else token
 
 
 def _with_marks(baskets: Transactions, unknown: Transactions) -> str:

@@ -54,7 +54,7 @@ from tulle.auditing._people import (
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._refits import FITS, worst_cases
 from tulle.auditing._rules import rules_section, stated
-from tulle.auditing._tables import Aligned, align, entries_of, opened
+from tulle.auditing._tables import Aligned, align, entries_of, opened, refuse_true_keys
 from tulle.database.database import Database
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
@@ -335,7 +335,12 @@ def _people(original: Any, release: Any, control: Any, policy: Any) -> ComparedP
     given = zip(("original", "release", "control"), (original, release, control))
     tables = [None if table is None else opened(which, table) for which, table in given]
     order = policy.people.order if isinstance(policy, Policy) else ()
-    return compared_rows(tables, list(Schema.of(entries, tables[0])), order)  # type: ignore[arg-type]
+    columns = list(Schema.of(entries, tables[0]))  # type: ignore[arg-type]
+    people = compared_rows(tables, columns, order)
+    if people is not None and tables[0] is not None and tables[1] is not None:
+        key = next(column.name for column in columns if column.role is Role.PERSON)
+        refuse_true_keys(key, tables[0][key], tables[1][key])
+    return people
 
 
 def with_rules(found: Audit, rules: Sequence[str], original: Any, release: Any) -> Audit:

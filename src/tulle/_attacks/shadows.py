@@ -22,7 +22,7 @@ from tulle._types import Flags, Floats
 
 LEAST = 4  # rounds: one for each fold
 _FOLDS = 4
-_FEW = 0.01  # false alarms, of which the share named is told
+_FEW = 0.01  # false alarms at which the share named is reported
 _COMMON, _OWN = 10.0, 100.0  # how strongly weights are held back: everybody's, and each target's
 _STRAY = 1.96  # standard errors
 

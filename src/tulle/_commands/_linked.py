@@ -38,7 +38,7 @@ class LinkedTables:
 
     source: FilePath
     frames: Mapping[str, pl.DataFrame]
-    columns: Mapping[str, list[Column]]  # those that are no key and no link
+    columns: Mapping[str, list[Column]]  # without keys and links
     arguments: Mapping[str, Any]  # of a Database
     unstated: list[str]  # tables of the source that the policy says nothing about
 
@@ -203,7 +203,7 @@ def _columns(
     arguments: Mapping[str, Any],
     policy_file: FilePath | None,
 ) -> list[Column]:
-    """Return the columns of a table that are no key and no link: the policy's, or guesses."""
+    """Return the columns of a table without keys and links: the policy's, or guesses."""
     ways = {*arguments["keys"].get(name, ()), *section.link}
     for column in (*ways, *section.order):
         if column not in frame.columns:

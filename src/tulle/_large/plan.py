@@ -60,7 +60,7 @@ from tulle.table.schema import Role, Schema
 BLOCK = 100_000  # records of a block: as many people as a model can tell from chance
 _MOST = 5_000_000  # records of a block, which is condensed in memory
 _ROOM = 8  # times the highest level: the fewest people in a block, about
-# lots of many blocks average out: fewer trees, each grown on more, are told from the table less
+# lots of many blocks average out: fewer trees, each grown on more rows, are closer to the table
 # (0.517 in place of 0.526 by a classifier) in three quarters of the time
 _TREES, _GROWN_ON = 4, 25_000
 _ATTACKED = 100_000  # records of the blocks that are attacked, about

@@ -15,7 +15,7 @@ from tulle._people import people_among
 from tulle._shape.columns import Column, NumberColumn
 from tulle._types import Flags, Floats, Ints
 
-_GAP = 0.2  # of a cell's width: so wide an empty stretch is no place to draw from
+_GAP = 0.2  # of a cell's width: nothing is drawn in an empty stretch this wide
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@
    the forest draws what the regression leaves.
 4. Cells are held by at least ``k`` and leaves by ``2 k`` different people, of whom none is more
    than one part in ``k``. When rows are drawn, what came before are drawn rows as well: a person's
-   own level builds up in the release and is no one's in the data.
+   own level builds up in the release and belongs to nobody in the data.
 """
 
 from __future__ import annotations

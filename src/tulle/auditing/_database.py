@@ -65,7 +65,7 @@ class Trait(NamedTuple):
 
     @property
     def entry(self) -> Column | Role:
-        """Return what an audit is told of it."""
+        """Return what an audit knows of it."""
         return Column(self.name, Kind.CATEGORY, self.role) if self.word else self.role
 
 

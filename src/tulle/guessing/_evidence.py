@@ -33,7 +33,7 @@ _HIERARCHIES = (
     ((3,), r"^[0-9]{3}\.[0-9]{1,2}$"),
     ((2,), r"^[0-9]{2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?$"),
 )
-_OF = {"of", "de", "di", "von", "van", "per", "pro"}  # "number of children" is no number of a child
+_OF = {"of", "de", "di", "von", "van", "per", "pro"}  # "number of children" does not number a child
 
 
 class Nature(StrEnum):

@@ -96,7 +96,7 @@ class Declared(NamedTuple):
     def of(cls, tables: list[str], rows: Iterable[tuple[Any, ...]]) -> Declared:
         """Read rows of (constraint, table, column, other table, other column), in their order.
 
-        There is no other table where the column is part of the table's own key.
+        The other table is None in rows about the table's own key.
         """
         parts: dict[Any, list[tuple[Any, ...]]] = {}
         for constraint, *columns in rows:

@@ -80,7 +80,7 @@ _VARIANTS = {
     ".%b ": (". %b ", ". %B ", ".%b "),
     "%b %d ": ("%b %d, ", "%b %d ", "%B %d, "),
 }
-_SEASON = 100  # a school year: 2021-22 is no month
+_SEASON = 100  # a school year: 2021-22 does not name a month
 EPOCHS = {"%s": 1, "%s%3f": 1000}  # in seconds
 _DATED = (3 * 10**8, 42 * 10**8)  # seconds since 1970: 1979 to 2103
 _QUARTERS = {f"Q{place}": f"Q{3 * place - 2:02d}" for place in range(1, 5)}

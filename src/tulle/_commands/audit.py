@@ -217,7 +217,7 @@ def _audit_linked(
 
 def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:
     """Return whether the tables should not be read into memory whole."""
-    from tulle._commands._large import needed
+    from tulle._commands._memory import needed
 
     files = [file for file in (original, release) if format_of(file) is not Format.SQL]
     return sum(map(needed, files)) > _memory(options)
@@ -225,7 +225,7 @@ def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool
 
 def _memory(options: Auditing) -> int:
     """Return the bytes beyond which tables are read in batches."""
-    from tulle._commands._large import half_of_memory, parse_size
+    from tulle._commands._memory import half_of_memory, parse_size
 
     with options.naming():
         return int(half_of_memory()) if options.memory is None else parse_size(options.memory)
@@ -359,7 +359,7 @@ def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], 
             f"release next to it: {display_name(release)} has "
             f"{'none' if made is None else f'one of {made.method}'}"
         )
-    from tulle._commands.condense import Condensing, make_release
+    from tulle._commands._condensing import Condensing, make_release
 
     kept = {
         name: made.parameters[name] for name in Condensing().values() if name in made.parameters
@@ -386,7 +386,7 @@ def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
 
 def _made(release: FilePath) -> Changes:
     """Return how many people the release rests on by its manifest, and of a risk accepted."""
-    from tulle._commands._large import RESTS_ON
+    from tulle._commands._condensed import RESTS_ON
 
     if not has_manifest(release):
         return {}

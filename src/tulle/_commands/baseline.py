@@ -14,10 +14,11 @@ from tulle._commands._columns import (
     unit_notes,
     without_opaque,
 )
+from tulle._commands._condensed import compared
+from tulle._commands._condensing import divided
 from tulle._commands._decision import Job, refuse_two_controls
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
-from tulle._commands.condense import compared, divided
 from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of

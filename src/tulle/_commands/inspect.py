@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import left_out_rows, quoted, to_keep
-from tulle._commands._large import look_at, repeated_in
 from tulle._commands._linked import ask, is_linked, proposed
+from tulle._commands._memory import look_at, repeated_in
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
 from tulle.io._formats import display_name, format_of, is_sql, split_sheet

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tulle._commands._condensed import Condensed
+from tulle._commands._condensing import Condensing, refuse_contradictions
 from tulle._commands._decision import Job
 from tulle._commands._large import PartsMade
 from tulle._commands._options import resolve
-from tulle._commands.condense import Condensed, Condensing, refuse_contradictions
 from tulle._large.facts import SAMPLE, Apart, Learnt
 from tulle._large.machine import pack, unpack
 from tulle._large.plan import BLOCK, BlockPlan, Deal, Finished, Tally, Write

@@ -14,7 +14,7 @@ from tulle.cli import _output as output
 from tulle.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tulle._commands.condense import Condensed
+    from tulle._commands._condensed import Condensed
 
 
 @click.command()

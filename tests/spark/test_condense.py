@@ -80,11 +80,11 @@ def test_rules_diversity_a_holdout_and_a_report_are_those_of_one_machine(
     illness = rng.choice(["a", "b", "c", "d"], 2 * ROWS)
     table = pl.DataFrame({"wage": wage, "years": years, "squared": years**2, "illness": illness})
     policy = tmp_path / "policy.toml"
+    plain = 'kind = "integer"\nrole = "quasi-identifier"\n'
     policy.write_text(
-        '[columns.wage]\nkind = "number"\n[columns.years]\nkind = "number"\n'
-        '[columns.squared]\nkind = "number"\n'
-        '[columns.illness]\nkind = "category"\nrole = "sensitive"\ndiversity = 2\n'
-        '[rules]\nsquares = ["squared = years^2"]\n'
+        "".join(f"[columns.{name}]\n{plain}" for name in ("wage", "years", "squared"))
+        + '[columns.illness]\nkind = "category"\nrole = "sensitive"\ndiversity = 2\n'
+        + '[rules]\nsquares = ["squared = years^2"]\n'
     )
     options: dict[str, Any] = {"policy": policy, "k": 10, "holdout": "10%"}
     wanted = on_machine(table, tmp_path, report=tmp_path / "one.html", **options)

@@ -184,7 +184,8 @@ def plan_table(
     if options.holdout is not None:
         with options.naming(share=options.word("holdout")):
             share = check_part(options.holdout)
-        apart = Apart(share, seed[3], None if person is None else person.name)
+        name = None if person is None else person.name
+        apart = Apart(share, seed[3], name, seed[0], sample.common)
     label = None if classes is None else classes.name
     condenser.set_params(random_state=None)
     return LargeTable(sample._replace(rows=rows), columns, known, label, condenser, options, apart)

@@ -66,7 +66,8 @@ def condense(
 
     The table is read several times: it must not change, and a costly one should be persisted. The
     same seed gives the same release for any partitioning, on a cluster or on one machine, and when
-    workers are lost. The folder of the release must be one that all workers share.
+    workers are lost, unless equal records are more than one in 500 of the table. The folder of the
+    release must be one that all workers share.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ from tulle.table._codecs import (
 from tulle.table._drawing import Grouped, among_present, choose_states
 from tulle.table._rare import Crowd, Hierarchy, merge_categories, nearest_codes
 from tulle.table._series import filled, free_name, is_missing, with_nulls
+from tulle.table._text_codes import as_codes, code_words
 from tulle.table.schema import Column, Kind
 
 _UNKNOWN = -2  # the place of a value that nothing takes in
@@ -60,16 +61,19 @@ class CategoryCodec:
     on_new: str = ""  # what a stream does with values that are not in the domain
     listed: tuple[Any, ...] = ()  # values that are expected, whether they occurred or not
     late: tuple[int, ...] = ()  # places of the values that a stream added to the domain
+    words: tuple[str, ...] | None = None  # of free text: each text is the first of them it has
 
     @classmethod
     def fit(
         cls, series: pl.Series, column: Column, *, max_width: int, crowd: Crowd | None = None
     ) -> CategoryCodec:
         """Learn the domain, in order of frequency, and the scale; ``crowd`` shares every value."""
+        words = tuple(code_words(series, crowd)) if column.text else None
+        series = series if words is None else as_codes(series, words)
         domain, counts = _counted(series)
         codec = cls(series.name, series.dtype, domain, counts, 0, False, weight=column.weight)
         codec.hierarchy, codec.keep_rare = column.hierarchy, column.keep_rare
-        codec.on_new, codec.listed = column.on_new, column.categories
+        codec.on_new, codec.listed, codec.words = column.on_new, column.categories, words
         codec.missing = bool(series.null_count())
         refuse(unlisted(series, column))
         if crowd is not None and not column.keep_rare:
@@ -150,7 +154,7 @@ class CategoryCodec:
             return nobody
         if self.on_new == "reject" and not self.listed:
             return nobody
-        if self.on_new == "other" and self.rest is not None:
+        if self.words is not None or (self.on_new == "other" and self.rest is not None):
             return nobody
         try:
             typed = series if series.dtype == self.dtype else series.cast(self.dtype, strict=False)
@@ -263,7 +267,9 @@ class CategoryCodec:
         refuse(problems)
         codes = np.where(absent, -1, codes)
         other = self.rest if self.named_rest else None
-        moved = is_missing(self._places(series)) & (codes >= 0) if self.too_few[0] else None
+        moved = None
+        if self.too_few[0]:
+            moved = is_missing(self._places(self._coded(series))) & (codes >= 0)
         return CategoryColumn(self.name, codes, len(self.domain), other, self.keep_rare, moved)
 
     def restore(self, cells: Any) -> pl.Series:
@@ -277,6 +283,7 @@ class CategoryCodec:
         """Return the place of each value in the domain, which ones are missing, and what is
         wrong.
         """
+        series = self._coded(series)
         absent = is_missing(series)
         try:
             codes = self._places(series)
@@ -303,6 +310,10 @@ class CategoryCodec:
                 problems.append(never_missing(self, absent))
             absent = absent & False  # too few people miss it: the commonest value, at place 0
         return places, absent, problems
+
+    def _coded(self, series: pl.Series) -> pl.Series:
+        """Return the codes of free text; other categories are codes already."""
+        return series if self.words is None else as_codes(series, self.words)
 
     def _merged(self, values: pl.Series) -> Ints:
         """Return where values go that are not in the domain: -1 for missing, or ``_UNKNOWN``."""

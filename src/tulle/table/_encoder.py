@@ -459,11 +459,14 @@ def _fitted(
 def _agreed(column: Column, dtype: Any) -> Kind:
     """Return the declared kind, if values of that type can be of it."""
     declared, natural = column.kind, kind_of(dtype)
+    if column.text:
+        return Kind.CATEGORY
     if declared is Kind.TEXT:
         raise DataError(
             f"column '{column.name}' looks like free text or an identifier, since nearly every "
             "value is different, or is declared as text: free text cannot be condensed. Leave it "
-            "out, give it the role 'identifier' or 'ignored', or declare it a category"
+            "out, give it the role 'identifier' or 'ignored', declare it a category, or ask for codes "
+            '(text = "codes")'
         )
     if declared is Kind.CATEGORY or declared is natural:
         return declared

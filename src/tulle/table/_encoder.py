@@ -465,8 +465,8 @@ def _agreed(column: Column, dtype: Any) -> Kind:
         raise DataError(
             f"column '{column.name}' looks like free text or an identifier, since nearly every "
             "value is different, or is declared as text: free text cannot be condensed. Leave it "
-            "out, give it the role 'identifier' or 'ignored', declare it a category, or ask for codes "
-            '(text = "codes")'
+            "out, give it the role 'identifier' or 'ignored', declare it a category, or ask for "
+            'codes: text = "codes"'
         )
     if declared is Kind.CATEGORY or declared is natural:
         return declared

@@ -19,8 +19,6 @@ from tulle.table._codecs import (
     Affine,
     Problem,
     family_of,
-    fields_from_json,
-    fields_to_json,
     never_missing,
     refuse,
     refuse_other_type,
@@ -130,6 +128,12 @@ class NumberCodec:
     heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
     shown: tuple[int | None, bool] = (0, False)  # decimals, and whether numbers are codes
     single: bool = False  # doubles that hold numbers of single precision, and will again
+
+    def __post_init__(self) -> None:
+        """Refuse what a saved code may hold if somebody has changed it."""
+        parts = isinstance(self.tails, Tails | None) and isinstance(self.writing, Writing | None)
+        if not parts or type(self.least) is not int or self.least < 1:
+            raise ValueError("the parts of a code are of other types")
 
     @classmethod
     def fit(
@@ -687,22 +691,6 @@ class NumberCodec:
             # a missing record now shows the fill of the whole
             linear[place, 0] = joined.fill - _moved(self.fill, self, joined)
         return Affine(linear, shift)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything that encoding and decoding need, as plain JSON values."""
-        return fields_to_json(self)
-
-    @classmethod
-    def from_json(cls, entries: dict[str, Any]) -> Self:
-        """Return the code that :meth:`to_json` wrote."""
-        codec = cls(**fields_from_json(entries))
-        if not isinstance(codec.tails, Tails | None) or not isinstance(
-            codec.writing, Writing | None
-        ):
-            raise TypeError("the parts of a code are of other types")
-        if type(codec.least) is not int or codec.least < 1:
-            raise ValueError("the people behind a bound are not a count")
-        return codec
 
 
 def emptiest_hour(ticks: Ints) -> int:

@@ -250,12 +250,6 @@ class CategoryCodec:
         picked = np.where(states == self.top, self.top + ranks, states) if self.tail else states
         return self._typed(picked, states == len(indicators) if self.missing else None)
 
-    def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
-    ) -> CategoryColumn:
-        """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
-        return self.as_known(series)
-
     def as_known(self, series: pl.Series) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
 

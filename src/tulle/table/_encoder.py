@@ -297,7 +297,9 @@ class TableEncoder:
         Nothing that fewer than ``k`` people hold is shown; ``people`` is the person of each row,
         if people have several.
         """
-        return [codec.plain(frame[codec.name], k, rng, people) for codec in self._codecs]
+        for codec, _ in self._numbers():
+            codec.learn_shown(frame[codec.name], k, rng, people)
+        return [codec.as_known(frame[codec.name]) for codec in self._codecs]
 
     def merged(self) -> list[str]:
         """Return the columns with values that too few people hold."""

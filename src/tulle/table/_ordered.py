@@ -166,12 +166,6 @@ class OrderedCodec:
         places = with_nulls(pl.Series(np.where(gone, 0, states)), gone)
         return values.gather(places).alias(self.name)
 
-    def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
-    ) -> NumberColumn | CategoryColumn:
-        """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
-        return self.as_known(series)
-
     def as_known(self, series: pl.Series) -> NumberColumn | CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
 

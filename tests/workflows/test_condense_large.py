@@ -89,6 +89,23 @@ def test_a_release_of_parts_with_its_manifest(source: Path, tmp_path: Path, suff
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("plain", [False, True])
+def test_parts_are_written_as_their_source_is(source: Path, tmp_path: Path, plain: bool) -> None:
+    table = source.read_text().replace(".", "@").replace(",", ";").replace("@", ",")
+    source.write_bytes(table.replace("\n", "\r\n").encode("utf-8-sig"))
+    release = tmp_path / "release.csv"
+    assert run(source, "-o", release, "--k", 7, *["--plain"] * plain).exit_code == 0
+    parts = [path.read_bytes() for path in sorted(release.iterdir())]
+    start = b"age,income" if plain else b"\xef\xbb\xbfage;income;city;ill\r\n"
+    assert len(parts) > 1
+    assert all(part.startswith(start) for part in parts)
+    assert all((b"\r\n" in part and b"," in part) != plain for part in parts)
+    told = read_manifest(release).output.get("written as", {}).get("separator")
+    assert told == (None if plain else ";")
+    assert all(row["holds"] for row in verify_release(release))
+
+
+@pytest.mark.slow
 def test_totals_are_exact_where_that_is_asked_for(source: Path, tmp_path: Path) -> None:
     release = tmp_path / "release.parquet"
     result = run(source, "-o", release, "--k", 7, "--exact-totals")

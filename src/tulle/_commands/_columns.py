@@ -90,6 +90,8 @@ def to_keep(column: Column) -> str:
     >>> to_keep(Column("town", Kind.TEXT, Role.IDENTIFIER))
     'kind = "category", role = "quasi-identifier"'
     """
+    if column.kind is Kind.TEXT and column.role is Role.IGNORED:
+        return f'role = "{Role.QUASI}", text = "codes": a word of each text that k people use'
     kind = Kind.CATEGORY if column.kind is Kind.TEXT else column.kind
     return f'kind = "{kind}", role = "{Role.QUASI}"'
 
@@ -113,7 +115,14 @@ def left_out_rows(
     ]
 
 
-_TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy")  # in a manifest, where given
+_TOLD = (
+    "missing",
+    "codes",
+    "format",
+    "keep_rare",
+    "hierarchy",
+    "text",
+)  # in a manifest, where given
 _VALUES = ("missing", "codes")  # options that name values of the table
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tulle._large.plan import PartedRelease, Units
     from tulle._types import FilePath
     from tulle.condense.condenser import Condenser
+    from tulle.io._dialect import Dialect
     from tulle.releases import Manifest
 
 _STRANGERS = 20_000  # rows of people kept apart that a release is attacked with
@@ -99,7 +100,8 @@ def condense_large(
 
         return Machine(batches, budget)
 
-    made = PartsMade(job, options, source, control)
+    csv = format_of(job.output) is Format.CSV and not options.plain
+    made = PartsMade(job, options, source, control, dialect=opened.dialect() if csv else None)
     made.write(engine, partial(source_entry, source), levels=levels, target=target)
     return made.condensed
 
@@ -228,6 +230,7 @@ class PartWriter(NamedTuple):
 
     output: str
     columns: list[str]  # in their order
+    dialect: Dialect | None  # of CSV
 
     def write(self, folder: Path, number: int, frame: pl.DataFrame) -> WrittenPart:
         """Write a part."""
@@ -238,7 +241,8 @@ class PartWriter(NamedTuple):
             raise DataError("a worker does not see the folder of the release: it must be shared")
         frame = frame.select(name for name in self.columns if name in frame.columns)
         name = f"part-{number:05d}{_suffix(self.output)}"
-        entry = write_part(folder, name, frame.height, lambda file: put_table(frame, file, name))
+        put = partial(put_table, frame, name=name, dialect=self.dialect)
+        entry = write_part(folder, name, frame.height, put)
         return WrittenPart(name, entry)
 
 
@@ -251,6 +255,7 @@ class PartsMade:
     source: FilePath
     control: FilePath | None
     made_by: Mapping[str, Any] = field(default_factory=dict)  # for the manifest's parameters
+    dialect: Dialect | None = None  # in which CSV is written: that of the source, if it is a file
     table: LargeTable = field(init=False)
     entry: dict[str, Any] = field(init=False)  # of the source
     strangers: Strangers | None = None
@@ -292,7 +297,7 @@ class PartsMade:
             self.strangers = engine(names).read(Strangers(table.apart, sample.records))
             sample = sample_rows(engine(names, table.apart).read, engine().sample, seed)
             self.table = table = replace(table, sample=sample)
-        writer = PartWriter(str(job.output), names)
+        writer = PartWriter(str(job.output), names, self.dialect)
 
         def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
             made = condense_blocks(
@@ -341,13 +346,14 @@ class PartsMade:
         except Refused:
             job.save_report(found, refused=True)
             raise
+        told = {} if self.dialect is None else {"written as": self.dialect.told(names)}
         complete = replace(
             manifest,
             method=f"{manifest.method} in blocks",
             parameters={**manifest.parameters, **self.made_by},
             verified={**manifest.verified, "every record in exactly one block": True},
             counts={**manifest.counts, **counts},
-            output={"records": made.released, "columns": names},
+            output={"records": made.released, "columns": names, **told},
         )
         return with_verdict(complete, found, job.accepted)
 

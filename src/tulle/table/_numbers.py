@@ -35,7 +35,7 @@ from tulle.table._drawing import (
     one_of_two,
     round_keeping_means,
 )
-from tulle.table._precision import EXACT, common_decimals, decimals_of, tick_sizes
+from tulle.table._precision import EXACT, common_decimals, decimals_of, in_singles, tick_sizes
 from tulle.table._rare import Crowd, Tails, safe_bounds
 from tulle.table._series import filled, is_missing, with_nulls
 from tulle.table._states import (
@@ -129,6 +129,7 @@ class NumberCodec:
     clock: tuple[float, ...] = ()  # of time stamps: shares of a day's records before each hour
     heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
     shown: tuple[int | None, bool] = (0, False)  # decimals, and whether numbers are codes
+    single: bool = False  # doubles that hold numbers of single precision, and will again
 
     @classmethod
     def fit(
@@ -167,6 +168,7 @@ class NumberCodec:
         codec.pair = only_two(present)
         if kind is Kind.DECIMAL and find_decimals:
             codec.decimals = decimals_of(present, inner)
+            codec.single = inner == pl.Float64 and in_singles(present)
         if crowd is not None:
             codec._fit_bounds(present, crowd, here)
         if column.bounds is not None and (codec.fixed or not len(present)):
@@ -294,7 +296,9 @@ class NumberCodec:
                 self.clock = hours_of_day(self._days(values)[1], people, draw_threshold(k, rng))
                 decimals = None if self.clock else 0
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
-            found = common_decimals(values, people, few, series.dtype)
+            self.single = self.dtype == pl.Float64 and in_singles(values, people, few)
+            kept = pl.Float32 if self.single else series.dtype
+            found = common_decimals(values, people, few, kept)
             decimals = self.decimals if found is None else found
         self.shown = decimals, self.kind is Kind.INTEGER and looks_coded(values, k)
         return self.as_known(series)
@@ -308,6 +312,8 @@ class NumberCodec:
             values = self.to_cells(values)
         # null is NaN; where there is no null, NaN of floats is
         special = [s for s in np.unique(states).tolist() if s > NULL and s != self._absent]
+        if self.single and self.shown[0] is not None:
+            values = np.round(values, self.shown[0])
         values = np.where(present, values, np.nan)
         for state in special:
             values[states == state] = STATE * state
@@ -593,6 +599,8 @@ class NumberCodec:
         elif self.kind is Kind.INTEGER:
             series = pl.Series(self.name, values.astype(np.int64))
         else:
+            if self.single:
+                values = values.astype(np.float32).astype(np.float64)
             if states is not None:
                 values = np.where(states == NAN, np.nan, values)
             series = pl.Series(self.name, values)

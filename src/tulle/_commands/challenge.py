@@ -318,7 +318,7 @@ def _write(folder: Path, found: Challenged, name: str, command: str, notes: list
         "attacks": {"challenge": {**found.attack.to_dict(), "owner_only": True}},
         "sections": [_section(found)],
         "limits": [
-            "This is no bound: with more time, other traces or other attackers more may be found.",
+            "With more time, other traces or other attackers more may be found.",
             "The releases are of half of the people: one of everybody tells a little less.",
             *notes,
         ],

@@ -301,6 +301,7 @@ class _Work:
             return attack_splits(
                 self.original, self.known, make, rng, count,
                 most=most, quick=not whole, order=options.policy.people.order,
+                patient=round == "whole" and not self.options.quick,
             )  # fmt: skip
         except TulleError:
             return None  # too few people for a release of a part of them

@@ -111,6 +111,11 @@ class FittedRows:
         series += [above[there][rows.parent].alias(name) for name, there in self.constant.items()]
         return pl.DataFrame(series), frame, rows.parent
 
+    def known(self, frame: pl.DataFrame) -> list[Cells]:
+        """Return columns of rows as the synthesis takes them."""
+        codecs = {} if self.encoder is None else self.encoder.codecs
+        return _as_known(frame, codecs, codecs)
+
     def _times(self, above: pl.DataFrame, counts: Ints) -> Times:
         """Return when the rows of parents begin and end, in the unit of the time."""
         assert self.model is not None

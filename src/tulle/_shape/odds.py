@@ -20,6 +20,7 @@ from tulle._shape.columns import Column, NumberColumn, Owners, cells_of
 from tulle._shape.model import as_feature
 from tulle._shape.trees import MOST_CELLS, leaves_of
 from tulle._types import Floats, Ints
+from tulle.errors import PrivacyError
 
 _MOST_TREES = 60
 _PATIENCE = 6  # trees that may be no help before no more are grown
@@ -37,6 +38,7 @@ class OddsTree(NamedTuple):
     goes_left: NDArray[np.uint8]
     left: Ints
     values: Floats
+    fewest: int  # people of the data in a leaf, at least
 
 
 class Odds(NamedTuple):
@@ -44,6 +46,13 @@ class Odds(NamedTuple):
 
     coders: list[Cells]
     trees: list[OddsTree]
+
+    def verify(self, least: int) -> None:
+        """Raise unless every leaf holds as many people as it must."""
+        if any(tree.fewest < least for tree in self.trees):
+            raise PrivacyError(
+                f"a history would be chosen by fewer than {least} people: nothing is released"
+            )
 
     def of(self, traits: Sequence[Column]) -> Floats:
         """Return the odds of each person with such traits."""
@@ -124,8 +133,8 @@ def fit_odds(
     owners = Owners.of(None, len(cells_of(own[0])))
     coders = [fit_cells(column, k, owners, rng, exact=False)[0] for column in own]
     growing = _Growing(_coded(coders, own), _coded(coders, drawn), times, coders, least, rng)
-    while len(growing.trees) < min(_MOST_TREES, growing.best + _PATIENCE):
-        growing.grow()
+    while len(growing.trees) < min(_MOST_TREES, growing.best + _PATIENCE) and growing.grow():
+        pass
     return Odds(coders, growing.trees[: growing.best])
 
 
@@ -149,8 +158,9 @@ class _Growing:
         self.sizes = np.array([min(cells.size, MOST_CELLS) for cells in coders], dtype=np.int64)
         self.ordered = np.array([cells.ordered for cells in coders], dtype=bool)
         self.times, sets = times, len(drawn) // times
-        self.apart = rng.random(self.n) < _APART
-        self.sets_apart = rng.random(sets) < _APART
+        self.apart, self.sets_apart = (
+            rng.permutation(size) < max(1, round(_APART * size)) for size in (self.n, sets)
+        )
         self.odds, self.gains = np.zeros(len(self.features)), [0.0]
         self.trees: list[OddsTree] = []
 
@@ -159,14 +169,17 @@ class _Growing:
         """Return how many trees the people apart are served best by."""
         return int(np.argmax(self.gains))
 
-    def grow(self) -> None:
-        """Grow one more tree, and see what it does for the people apart."""
+    def grow(self) -> bool:
+        """Grow one more tree, and see what it does for the people apart; say if there was one."""
         tree = self._tree()
+        if len(tree.split) == 1:
+            return False
         self.trees.append(tree)
         self.odds = self.odds + tree.values[leaves_of(self.features, *tree[:3])]
         drawn = self.odds[self.n :].reshape(self.times, -1)[:, self.sets_apart]
         chances = np.log(np.exp(drawn).mean(axis=0))
         self.gains.append(float(self.odds[: self.n][self.apart].mean() - chances.mean()))
+        return True
 
     def _tree(self) -> OddsTree:
         from tulle._shape._kernels import grow
@@ -189,7 +202,9 @@ class _Growing:
         )
         few = 1 / (~self.apart).sum()
         values = _RATE * np.clip(np.log((own + few) / (drawn + few)), -_FAR, _FAR)
-        return OddsTree(split, np.packbits(goes_left, axis=1), left, values)
+        held = np.bincount(leaf[people >= 0], minlength=len(split))
+        fewest = int(held[np.unique(leaf)].min())
+        return OddsTree(split, np.packbits(goes_left, axis=1), left, values, fewest)
 
 
 def _coded(coders: Sequence[Cells], traits: Sequence[Column]) -> NDArray[np.uint8]:

@@ -41,6 +41,7 @@ from tulle.table.schema import Schema
 
 
 _DRAWINGS = 4  # histories of each person, of which one is released
+_TRIES = 20  # of people whose rows would not end in time
 _MOST_TRIED = 20_000  # people whose histories are drawn to learn which to choose
 
 
@@ -125,7 +126,7 @@ class Histories:
             rows = table.known(frames[table.name].filter(counted))
             self.shown[table.name] = shown_of(rows, persons[table.name][counted])
         own = [take_rows(c, np.flatnonzero(learnt)) for c in self._traits(frames, persons)]
-        people = self.people.draw(min(len(learnt), _MOST_TRIED), rng)
+        people = self._draw_people(min(len(learnt), _MOST_TRIED), rng)
         drawn, _, owners = self._draw_rows(pl.concat([people] * _DRAWINGS), rng)
         traits = self._traits(drawn, self._persons(owners))
         found = fit_odds(own, traits, _DRAWINGS, k, 2 * k, rng)
@@ -195,7 +196,7 @@ class Histories:
         Sequences that break a rule which was asked for are refused, unless they are accepted.
         """
         self.verify()
-        people = self.people.draw(n, rng)
+        people = self._draw_people(n, rng)
         if self.odds is not None:
             people = pl.concat([people] * _DRAWINGS)
         whole, seen, owners = self._draw_rows(people, rng)
@@ -216,6 +217,18 @@ class Histories:
         frames = {self.name: whole[self.name].select(self.columns)}
         frames |= {table.name: whole[table.name].select(table.columns) for table in self.tables}
         return frames, owners
+
+    def _draw_people(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
+        """Draw people; those whose rows would not end in time are drawn again."""
+        people = self.people.draw(n, rng)
+        for _ in range(_TRIES):
+            late = [table.late(people) for table in self.tables if table.parent == self.name]
+            wrong = np.logical_or.reduce(late) if late else np.zeros(people.height, dtype=bool)
+            if not wrong.any():
+                break
+            fresh = self.people.draw(int(wrong.sum()), rng)
+            people = pl.concat([people.filter(~pl.Series(wrong)), fresh])
+        return people
 
     def _draw_rows(
         self, people: pl.DataFrame, rng: np.random.Generator
@@ -289,6 +302,8 @@ class Histories:
         for table in self.tables:
             if table.model is not None:
                 table.model.verify()
+        if self.odds is not None:
+            self.odds.verify(2 * self.people.tables[0].model.k)
 
     def sentence(self, *, sizes: bool = True) -> str:
         """Return in words what every released row was drawn from.

@@ -231,7 +231,9 @@ def siblings(people: int = 200) -> Database:
     """Stays and moves of the same people, both of which begin on the same day."""
     rng = np.random.default_rng(3)
     first = rng.integers(1990, 2015, people)
-    tables = {"people": pl.DataFrame({"id": np.arange(people), "sex": rng.choice(["f", "m"], people)})}
+    tables = {
+        "people": pl.DataFrame({"id": np.arange(people), "sex": rng.choice(["f", "m"], people)})
+    }
     for name in ("stays", "moves"):
         counts = rng.integers(1, 5, people)
         who = np.repeat(np.arange(people), counts)
@@ -240,7 +242,7 @@ def siblings(people: int = 200) -> Database:
         tables[name] = pl.DataFrame({"id": who, "year": year, "x": rng.normal(size=len(who))})
     return Database(
         tables, people="people", key="id",
-        links={name: ("id", "people") for name in ("stays", "moves")},
+        links=dict.fromkeys(("stays", "moves"), ("id", "people")),
         order={"stays": ["year"], "moves": ["year"]},
     )  # fmt: skip
 

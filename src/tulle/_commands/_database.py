@@ -42,6 +42,7 @@ _OTHERS = (  # options that are those of a single table
     *("grouping", "time", "min_group", "synthesis", "exact_moments", "small_classes"),
     *("on_infeasible", "memory"),
 )
+_UNTOLD = ("seed", "quick", *_OTHERS)
 
 
 class LinkedRelease(NamedTuple):
@@ -96,7 +97,13 @@ def condense_linked(
     work = _LinkedWork(original, apart, given, command, whole=report is not None)
     made, climbed = work.finished()
     tried = climbed.rows() if work.chooses else []
-    why = climbed.why if tried else "it was given" if given.k else "nothing was attacked to choose it by"
+    why = (
+        climbed.why
+        if tried
+        else "it was given"
+        if given.k
+        else "nothing was attacked to choose it by"
+    )
     found = climbed.audit(
         context=dict(options.policy.context),
         accepted_risk=job.accepted,
@@ -412,7 +419,7 @@ def _manifest(
     apart = None if made.apart is None else made.apart.database.n_people
     return Manifest(
         method=METHOD,
-        parameters={n: v for n, v in options.values().items() if n not in ("seed", "quick", *_OTHERS)}
+        parameters={n: v for n, v in options.values().items() if n not in _UNTOLD}
         | {"k": condenser.k, "unit": f"person (table '{made.original.arguments['people']}')",
            "links": links,
            "chosen": [{n: row[n] for n in ("k", "for", "privacy", "use")} for row in tried]},

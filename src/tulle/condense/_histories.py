@@ -17,9 +17,9 @@ import polars as pl
 from tulle._relations.language import Call, Name, Node, Rule
 from tulle._relations.plan import Plan
 from tulle._relations.values import numbers_of
+from tulle._shape.columns import take_rows
 from tulle._shape.model import LEAF_PIECE
 from tulle._shape.odds import Odds, fit_odds, shown_of, traits_of
-from tulle._shape.columns import take_rows
 from tulle._types import Flags, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
@@ -38,7 +38,6 @@ from tulle.condense._shaped import (
 from tulle.table._encoder import TableEncoder
 from tulle.table._rare import Crowd
 from tulle.table.schema import Schema
-
 
 _DRAWINGS = 4  # histories of each person, of which one is released
 _TRIES = 20  # of people whose rows would not end in time
@@ -132,9 +131,7 @@ class Histories:
         found = fit_odds(own, traits, _DRAWINGS, k, 2 * k, rng)
         self.odds = found if found.trees else None
 
-    def _traits(
-        self, frames: Mapping[str, pl.DataFrame], persons: Mapping[str, Ints]
-    ) -> list[Any]:
+    def _traits(self, frames: Mapping[str, pl.DataFrame], persons: Mapping[str, Ints]) -> list[Any]:
         """Return one row of each person: their own columns, and what their rows are like."""
         whole, codecs = frames[self.name], self.encoder.codecs
         found: list[Any] = [codecs[name].as_known(whole[name]) for name in codecs]

@@ -43,7 +43,7 @@ STEPS = {
 }
 ROLES = {
     Role.IDENTIFIER: "names a person; never released",
-    Role.PERSON: "whose row it is; groups count people; never released",
+    Role.PERSON: "whose row it is; groups count people; released people get new keys",
     Role.QUASI: "others may know it; together such columns single people out",
     Role.SENSITIVE: "what others may want to learn",
     Role.TARGET: "what a miner wants to predict (one column)",

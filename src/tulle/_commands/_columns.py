@@ -68,8 +68,9 @@ def _safe(guess: Guess) -> Column:
     """Return the column as it is used while nobody has decided about it."""
     column = guess.column
     if guess.needs_decision:
-        counting = "people counted by it and " if column.role is Role.PERSON else ""
-        return replace(column, reason=f"{column.reason}: not sure, {counting}left out to be safe")
+        counts = column.role is Role.PERSON
+        done = "people counted by it, with new keys" if counts else "left out to be safe"
+        return replace(column, reason=f"{column.reason}: not sure, {done}")
     return replace(column, role=Role.QUASI) if column.role in (Role.TARGET, Role.LEVEL) else column
 
 

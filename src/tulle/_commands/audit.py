@@ -190,7 +190,7 @@ def _audit_linked(
     asked: Mapping[str, Any],
 ) -> Audit:
     """Audit people who have rows in several tables."""
-    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing._database import ComparedPeople, refuse_known_keys
     from tulle.auditing.audit import audit_people
 
     _refuse_given(asked, "is for a single table, not for linked ones: drop it")
@@ -200,6 +200,7 @@ def _audit_linked(
     others = None
     if control is not None:
         others = open_linked(control, policy, file, like=people).database
+    refuse_known_keys(people.database, released)
     compared = ComparedPeople(people.database, released, others, people.columns)
     with options.naming():
         return audit_people(compared, options.seed, **_asked(release, options))

@@ -69,6 +69,8 @@ def draw_rows(
         for value, count in quotas.items()
     ]
     whole = pl.concat(parts)
+    if condenser._totals is not None:
+        whole = condenser._totals.calibrate(whole)
     return whole[condenser._rng.permutation(whole.height)]
 
 

@@ -230,7 +230,9 @@ def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal
         return []
     known = {column.name: column for column in plain}
     seen = as_released(table, encoder.codecs, known)
-    return propose_rules(seen, known, LEAST, people, writings_of(encoder.codecs))
+    found = propose_rules(seen, known, LEAST, people, writings_of(encoder.codecs))
+    weights = schema.named(Role.WEIGHT)  # calibrated at the end: no formula holds of them
+    return [one for one in found if not {*weights} & {*one.rule.columns}]
 
 
 def policy_path(source: str | os.PathLike[str]) -> Path:

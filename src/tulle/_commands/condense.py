@@ -290,7 +290,7 @@ def _ledger(
     from tulle.estimating.ledger import error_ledger
 
     rng = as_generator(options.seed)
-    person = column_of(columns, Role.PERSON)
+    person, weight = column_of(columns, Role.PERSON), column_of(columns, Role.WEIGHT)
 
     def make(part: pl.DataFrame) -> list[pl.DataFrame]:
         # a class of k people may have fewer in a part of the table
@@ -302,7 +302,8 @@ def _ledger(
         return error_ledger(
             original, copies, make,
             k=max(min(condenser.rests_on_.values()), 2),
-            person=None if person is None else person.name, splits=3,
+            person=None if person is None else person.name,
+            weight=None if weight is None else weight.name, splits=3,
             questions=options.policy.estimates, random_state=rng,
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tulle._commands.condense import Condensing
     from tulle._types import FilePath
     from tulle.io._dialect import Dialect
+    from tulle.io._statistics_files import FileLabels
 
 _MOST_COPIES = 100
 _PACKED = (".gz", ".zst", ".bz2", ".xz")
@@ -158,7 +159,7 @@ def beside_files(
     output: FilePath,
     copies: list[pl.DataFrame],
     ledger: dict[str, Any] | None,
-    dialect: Dialect | None,
+    dialect: Dialect | FileLabels | None,
 ) -> dict[Path, Put]:
     """Return what is written beside a release: its other copies, and the ledger."""
     from tulle.io.write import put_table

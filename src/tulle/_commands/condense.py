@@ -19,6 +19,7 @@ from tulle._commands._columns import (
     told_source,
     unit_notes,
     unit_of,
+    with_file_codes,
     without_opaque,
     words_of,
 )
@@ -148,6 +149,7 @@ def condense(
         check_beside(output, options, force=force)
 
     from tulle.auditing._pictures import size_section
+    from tulle.io._statistics_files import shown_in
     from tulle.io.read import read_written
 
     original, dialect = read_written(source)
@@ -155,6 +157,8 @@ def condense(
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
     columns = plan_columns(original, options, target=target, levels=levels, strict=options.strict)
+    if not options.declared:
+        columns = with_file_codes(columns, dialect, original)
     columns = with_people(original, columns, options, target)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
@@ -178,7 +182,7 @@ def condense(
     )
     summary = _summary(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
     manifest = _manifest(made, entry, columns, strangers, chosen)
-    dialect = None if options.plain else dialect
+    dialect = None if options.plain else shown_in(dialect, made.release)
     beside = beside_files(output, more, ledger, dialect)
     job.write(made.release, manifest, found, dialect, chosen, beside)
     notes = [*_notes(made.condenser, columns, made.release), *_why(chosen)]

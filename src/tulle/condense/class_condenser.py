@@ -42,8 +42,8 @@ from tulle.condense._shaped import (
     summarise_rules,
     with_labels,
 )
-from tulle.condense.condenser import Condenser
 from tulle.condense._weights import WeightTotals
+from tulle.condense.condenser import Condenser
 from tulle.errors import ParameterError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder

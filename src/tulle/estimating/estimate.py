@@ -117,10 +117,7 @@ def _row(
         factor, note = _factor(asked, key, found, ledger, copies)
     elif ledger is not None:
         measured = ledger.get("weight") or "none"
-        factor, note = (
-            None,
-            f"{UNANSWERED}: its error ledger is of estimates with weight {measured}",
-        )
+        factor, note = None, f"{UNANSWERED}: its error ledger is of weight {measured}"
     else:
         factor = None
         note = "no error ledger: how far this lies from the original is not known"

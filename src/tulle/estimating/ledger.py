@@ -228,7 +228,8 @@ class Errors:
         }
         return {
             "format": FORMAT, "k": self.k, "copies": copies, "splits": splits, "kinds": kinds,
-            "weight": self.weight, "asked": asked, "clear": self.clear, "lost": list(dict.fromkeys(self.lost)),
+            "weight": self.weight, "asked": asked, "clear": self.clear,
+            "lost": list(dict.fromkeys(self.lost)),
         }  # fmt: skip
 
 

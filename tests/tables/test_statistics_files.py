@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyreadstat
 import pytest
 from polars.testing import assert_frame_equal
 
-from tulle import DataError, read_manifest, read_table, write_table
+from tulle import DataError, estimate, read_manifest, read_table, verify_release, write_table
 from tulle._commands.audit import audit_files
 from tulle._commands.condense import condense
 from tulle._commands.inspect import inspect
@@ -157,3 +158,25 @@ def test_broken_and_read_only_files_are_refused(tmp_path: Path) -> None:
         write_table(answers(), tmp_path / "table.sas7bdat")
     with pytest.raises(DataError, match="read, not written: write Parquet, which DuckDB reads"):
         condense(tmp_path / "broken.sav", f"duckdb:///{tmp_path}/x.duckdb#t")
+
+
+def test_a_codebook_says_what_k_records_show(survey: Path, tmp_path: Path) -> None:
+    release = tmp_path / "release.sav"
+    condense(survey, release, k=10, seed=0, audit=False, codebook=True)
+    book = json.loads((tmp_path / "release.sav.codebook.json").read_text())["codeBook"]
+    assert book["fileDscr"] == {"caseQnty": 400, "varQnty": 6}
+    variables = {one["name"]: one for one in book["dataDscr"]["var"]}
+    assert variables["sex"]["labl"] == "Sex of the person"
+    assert {one["labl"] for one in variables["sex"]["catgry"]} == {"male", "female", "refused"}
+    income = variables["income"]
+    assert income["missing"] == pytest.approx(0.08, abs=0.04)
+    assert [one["catValu"] for one in income["catgry"]] == [999_999]
+    values = read_table(release).filter(pl.col("income") != 999_999)["income"].sort()
+    assert income["valrng"] == {"min": values[9], "max": values[-10]}
+    page = (tmp_path / "release.sav.codebook.html").read_text()
+    assert "Sex of the person" in page
+    assert "<script" not in page
+    assert all(row["holds"] for row in verify_release(release))
+    (tmp_path / "release.sav.codebook.html").write_text("other")
+    assert not all(row["holds"] for row in verify_release(release))
+    assert estimate(release, "mean(share)").height == 1

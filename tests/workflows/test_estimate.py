@@ -148,7 +148,7 @@ def test_a_changed_ledger_is_found(folder: Path, tmp_path: Path) -> None:
     ledger = tmp_path / "release.csv.ledger.json"
     ledger.write_text(ledger.read_text().replace("1.", "0."))
     rows = {row["check"]: row["holds"] for row in verify_release(tmp_path / "release.csv")}
-    assert rows["copies and ledger unchanged"] is False
+    assert rows["what lies beside it unchanged"] is False
     with pytest.raises(DataError, match=r"release.csv.ledger.json.*missing or changed"):
         estimate(tmp_path / "release.csv", "mean(lwage)")
 

@@ -88,6 +88,7 @@ class Condensing(Options):
     rows: Any = None  # how many, or quotas; by default as many as were condensed
     copies: int = 1  # draws of the same model
     ledger: bool = False  # measure how far estimates lie from the original's
+    codebook: bool = False  # describe the columns of the release beside it
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     plain: bool = False  # CSV in the normalised form, not in that of the source
     seed: int | None = None
@@ -183,7 +184,8 @@ def condense(
     summary = _summary(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
     manifest = _manifest(made, entry, columns, strangers, chosen)
     dialect = None if options.plain else shown_in(dialect, made.release)
-    beside = beside_files(output, more, ledger, dialect)
+    book = _codebook(made, columns, dialect, output) if options.codebook else None
+    beside = beside_files(output, more, ledger, book, dialect)
     job.write(made.release, manifest, found, dialect, chosen, beside)
     notes = [*_notes(made.condenser, columns, made.release), *_why(chosen)]
     notes += told_beside(output, more, ledger)
@@ -310,6 +312,14 @@ def _ledger(
             weight=None if weight is None else weight.name, splits=3,
             questions=options.policy.estimates, random_state=rng,
         )  # fmt: skip
+
+
+def _codebook(made: _Made, columns: list[Column], dialect: Any, output: FilePath) -> dict[str, Any]:
+    from tulle._report.codebook import codebook
+
+    least = max(min(made.condenser.rests_on_.values()), 2)
+    labels = getattr(dialect, "columns", {})
+    return codebook(made.release, columns, labels, least, display_name(output))
 
 
 def condenser_of(

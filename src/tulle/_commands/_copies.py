@@ -189,12 +189,16 @@ def beside_files(
 
         as_json, as_page = codebook_paths(output)
         files[as_json] = lambda file: _put_json(book, file)
-        files[as_page] = lambda file: file.write(codebook_page(book).encode()) and None
+        files[as_page] = lambda file: _put(codebook_page(book), file)
     return files
 
 
 def _put_json(entries: dict[str, Any], file: BinaryIO) -> None:
-    file.write(json.dumps(plain(entries), indent=1, allow_nan=False).encode() + b"\n")
+    _put(json.dumps(plain(entries), indent=1, allow_nan=False) + "\n", file)
+
+
+def _put(text: str, file: BinaryIO) -> None:
+    file.write(text.encode())
 
 
 def told_beside(

@@ -115,10 +115,10 @@ def write_batches(
 
         write_rows(_one_schema(frames)[1], str(target), force=force)
         return
-    known = isinstance(like, Dialect | FileLabels | None)
-    dialect = like if known else open_table(like).dialect()
+    if not isinstance(like, Dialect | FileLabels | None):
+        like = open_table(like).dialect()
     with atomic_write(target, force=force, mode=0o600 if private else 0o644) as file:
-        put_batches(frames, file, target, dialect=dialect)
+        put_batches(frames, file, target, dialect=like)
 
 
 def put_table(

@@ -48,6 +48,7 @@ ROLES = {
     Role.SENSITIVE: "what others may want to learn",
     Role.TARGET: "what a miner wants to predict (one column)",
     Role.LEVEL: "each record's own minimum group size (one column)",
+    Role.WEIGHT: "how many people a record of a survey stands for (one column)",
     Role.IGNORED: "left out of the release",
 }
 LIMITS = {

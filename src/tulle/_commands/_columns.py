@@ -41,6 +41,28 @@ def plan_columns(
     return with_roles(columns, target, levels)
 
 
+def with_file_codes(columns: list[Column], labels: Any, table: pl.DataFrame) -> list[Column]:
+    """Return columns with what their file says: codes for no answer, and values with labels."""
+    from tulle.io._statistics_files import FileLabels
+
+    if not isinstance(labels, FileLabels):
+        return columns
+    numbers = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED)
+    found = []
+    for column in columns:
+        own = labels.columns.get(column.name)
+        if own is not None and column.kind in numbers and column.role.released:
+            series = table[column.name].drop_nulls()
+            codes = own.codes(series)
+            values = [value for value in series.unique() if value not in codes]
+            if column.kind is not Kind.ORDERED and own.values.keys() >= {*map(float, values)}:
+                column = replace(column, kind=Kind.CATEGORY, reason="every value has a label")
+            else:
+                column = replace(column, missing=tuple(dict.fromkeys((*column.missing, *codes))))
+        found.append(column)
+    return found
+
+
 def _refuse_wide(width: int) -> None:
     """Raise for more columns than can be compared in pairs; asked before any of them is read."""
     if width > _WIDEST:

@@ -52,6 +52,7 @@ class Condensing(Options):
     rows: Any = None  # how many, or quotas; by default as many as were condensed
     copies: int = 1  # draws of the same model
     ledger: bool = False  # measure how far estimates lie from the original's
+    codebook: bool = False  # describe the columns of the release beside it
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     plain: bool = False  # CSV in the normalised form, not in that of the source
     seed: int | None = None

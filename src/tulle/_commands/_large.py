@@ -66,6 +66,7 @@ def refuse_in_blocks(options: Condensing) -> None:
         options.word("rows"): options.rows is not None,
         options.word("copies"): options.copies != 1,
         options.word("ledger"): options.ledger,
+        options.word("codebook"): options.codebook,
     }
     for word in (word for word, given in asked.items() if given):
         raise ParameterError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
-from tulle._commands._columns import words_of
+from tulle._commands._columns import with_file_codes, words_of
 from tulle._commands._linked import is_linked, open_linked
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
@@ -150,15 +150,17 @@ def _audit_whole(
     """Audit tables that memory holds."""
     from tulle.auditing import audit
     from tulle.auditing.audit import with_rules
-    from tulle.io.read import codes_as_text, read_like, read_table
+    from tulle.io.read import codes_as_text, read_like, read_written
     from tulle.table._series import is_opaque
 
     further: dict[str, Any] = {}
     outside = () if control is None else (control,)
     compared = [original, release, *outside, *earlier]
-    table = read_table(original)
+    table, written = read_written(original)
     others = [read_like(file, table, original) for file in compared[1:]]
     columns = _known_columns(table, others[0], release, options)
+    described = [column for column in columns.values() if isinstance(column, Column)]
+    columns |= {column.name: column for column in with_file_codes(described, written, table)}
     if worst_case:
         further["worst_case"] = _maker(release, columns)
     words = words_of(columns.values())

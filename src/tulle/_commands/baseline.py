@@ -96,6 +96,7 @@ def baseline(
     _refuse_contradictions(options, control)
 
     from tulle.auditing.audit import audited
+    from tulle.io._statistics_files import shown_in
     from tulle.io.read import read_written
 
     original, dialect = read_written(source)
@@ -118,7 +119,7 @@ def baseline(
         accepted_risk=job.accepted,
     )
     manifest = _manifest(entry, original, release, columns, options, counts)
-    job.write(release, manifest, found, None if options.plain else dialect)
+    job.write(release, manifest, found, None if options.plain else shown_in(dialect, release))
     summary = {"records": original.height, "columns_released": release.width, **counts}
     return Baseline(summary, left_out_rows(columns), unit_notes(columns), found)
 

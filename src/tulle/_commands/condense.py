@@ -11,6 +11,7 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
+    with_file_codes,
     without_opaque,
 )
 from tulle._commands._condensed import (
@@ -101,6 +102,7 @@ def condense(
         check_beside(output, options, force=force)
 
     from tulle.auditing._pictures import size_section
+    from tulle.io._statistics_files import shown_in
     from tulle.io.read import read_written
 
     original, dialect = read_written(source)
@@ -108,6 +110,8 @@ def condense(
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
     columns = plan_columns(original, options, target=target, levels=levels, strict=options.strict)
+    if not options.declared:
+        columns = with_file_codes(columns, dialect, original)
     columns = with_people(original, columns, options, target)
     refuse_unused(original, columns, options)
     original = without_opaque(original, columns)
@@ -131,8 +135,9 @@ def condense(
     )
     summary = summary_of(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
     manifest = manifest_of(made, entry, columns, strangers, chosen)
-    dialect = None if options.plain else dialect
-    beside = beside_files(output, more, ledger, dialect)
+    dialect = None if options.plain else shown_in(dialect, made.release)
+    book = _codebook(made, columns, dialect, output) if options.codebook else None
+    beside = beside_files(output, more, ledger, book, dialect)
     job.write(made.release, manifest, found, dialect, chosen, beside)
     notes = [*notes_of(made.condenser, columns, made.release), *_why(chosen)]
     notes += told_beside(output, more, ledger)
@@ -155,7 +160,7 @@ def _ledger(
     from tulle.estimating.ledger import error_ledger
 
     rng = as_generator(options.seed)
-    person = column_of(columns, Role.PERSON)
+    person, weight = column_of(columns, Role.PERSON), column_of(columns, Role.WEIGHT)
 
     def make(part: pl.DataFrame) -> list[pl.DataFrame]:
         # a class of k people may have fewer in a part of the table
@@ -167,9 +172,18 @@ def _ledger(
         return error_ledger(
             original, copies, make,
             k=max(min(condenser.rests_on_.values()), 2),
-            person=None if person is None else person.name, splits=3,
+            person=None if person is None else person.name,
+            weight=None if weight is None else weight.name, splits=3,
             questions=options.policy.estimates, random_state=rng,
         )  # fmt: skip
+
+
+def _codebook(made: Made, columns: list[Column], dialect: Any, output: FilePath) -> dict[str, Any]:
+    from tulle._report.codebook import codebook
+
+    least = max(min(made.condenser.rests_on_.values()), 2)
+    labels = getattr(dialect, "columns", {})
+    return codebook(made.release, columns, labels, least, display_name(output))
 
 
 @dataclass(frozen=True)

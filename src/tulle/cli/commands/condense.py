@@ -105,6 +105,12 @@ if TYPE_CHECKING:
     help="Measure how far estimates lie from those of INPUT, for tulle estimate.",
 )
 @click.option(
+    "--codebook",
+    is_flag=True,
+    default=None,
+    help="Describe the columns of the release beside it, as JSON and as a page.",
+)
+@click.option(
     "--memory",
     metavar="SIZE",
     help="Memory to use, such as 500MB or 2GB: a larger table is condensed in parts, into the "

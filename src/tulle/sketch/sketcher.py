@@ -71,7 +71,6 @@ def broken_records(matrix: Any, lengths: Lengths, delta: float) -> int:
 # no limit, so it does not count there: one duplicate would otherwise free a record from all its
 # other neighbours.
 
-_SMALL = 20_000  # records up to which the plain loop is fast enough
 _BLOCK = 32_768  # records whose pairs are looked at together
 _NO_LIMIT = np.iinfo(np.int32).max
 Limits = npt.NDArray[np.int64]
@@ -116,16 +115,13 @@ def k_variance_lengths(pairs: NeighbourPairs, similarity: Any, most: Limits) -> 
 
     ``similarity[i]`` is the cosine of record i and its k-th neighbour: the least similar first.
     """
+    from tulle.sketch._kernels import settle_lengths
+
     limits = limits_of(pairs)
     lengths = np.minimum(own_caps(limits), most)
     order = np.argsort(similarity, kind="stable")
     starts, others, both = _both_directions(pairs.neighbours, limits)
-    if len(order) <= _SMALL:
-        settle(order, starts, others, both, lengths.copy(), lengths)
-    else:
-        from tulle.sketch._kernels import settle_lengths
-
-        settle_lengths(order, starts, others, both, lengths.copy(), lengths)
+    settle_lengths(order, starts, others, both, lengths.copy(), lengths)
     return lengths
 
 
@@ -133,21 +129,6 @@ def own_caps(limits: Limits) -> Limits:
     """Return the largest limit among each record's own pairs that have one."""
     caps = np.where(limits < _NO_LIMIT, limits, -1).max(axis=1)
     return np.where(caps < 0, _NO_LIMIT, caps)
-
-
-def settle(
-    order: Any, starts: Any, others: Any, limits: Any, caps: Limits, lengths: Limits
-) -> None:
-    """Pass over the records until no length changes, as the kernel does."""
-    changed = True
-    while changed:
-        changed = False
-        for record in order.tolist():
-            span = slice(starts[record], starts[record + 1])
-            binding = limits[span][lengths[others[span]] > limits[span]]
-            largest = min(int(caps[record]), int(binding.min(initial=_NO_LIMIT)))
-            changed |= largest != lengths[record]
-            lengths[record] = largest
 
 
 def broken_pairs(pairs: NeighbourPairs, lengths: Limits) -> int:

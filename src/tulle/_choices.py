@@ -37,6 +37,7 @@ INTERVALS = ("lower", "middle")  # where blocking compares an interval with a th
 SUPPORTS_OF = ("rule", "antecedent")
 SHARED = ("baskets", "rules")  # what leaves when rules are hidden
 ITEMSETS = ("all", "closed", "maximal")
+MINERS = ("apriori", "tertius", "predictive-apriori")  # by confidence, confirmation, accuracy
 
 # sketches
 MODELS = ("delta", "k-variance")

@@ -73,6 +73,35 @@ def test_from_summaries_to_a_tree_in_their_own_words(folder: Path) -> None:
     assert "born <= 196" in Path("tree10.txt").read_text()
 
 
+def test_the_union_is_mined_by_the_project_and_read_by_the_sites(folder: Path) -> None:
+    """Paper 004 from end to end: agree, encode, join, mine, decode."""
+    from tulle._commands.mine import mine
+
+    plain = pl.concat([patients(0, "mw"), patients(1, "MW")])
+    plain.write_csv("plain.csv")
+    for site in ("north", "south"):
+        run("summary", f"{site}.csv", "-o", f"{site}.json")
+    run("agree", "north.json", "south.json", "-o", "agreed", "--key-file", "key")
+    key = ("--agreement", "agreed", "--key-file", "key")
+    for site in ("north", "south"):
+        run("encode", f"{site}.csv", "-o", f"{site}.parquet", *key)
+    run("join", "north.parquet", "south.parquet", "-o", "union.parquet")
+    asked = {"min_support": "5%", "min_confidence": "50%"}
+    found = mine("union.parquet", **asked, output="rules.csv")
+    assert found.summary["baskets"] == 240
+    assert found.summary["average_length"] == 4
+    own = ("--values", "north.csv", "--values", "south.csv")
+    run("decode", "rules.csv", "--kind", "rules", "-o", "rules.plain.csv", *key, *own)
+    mine("plain.csv", **asked, attributes=["all"], output="direct.csv")
+
+    def rows(name: str) -> set[tuple[frozenset[str], frozenset[str], int]]:
+        sides = pl.read_csv(name).select("antecedent", "consequent", "count").rows()
+        return {(frozenset(a.split(", ")), frozenset(b.split(", ")), n) for a, b, n in sides}
+
+    assert rows("rules.plain.csv") == rows("direct.csv")
+    assert rows("direct.csv")
+
+
 def test_values_of_one_site_that_differ_only_in_spacing(folder: Path) -> None:
     table = patients(0, "mw").with_columns(
         illness=pl.Series(["Flu ", "flu", "Flu", *["Mumps"] * 117])

@@ -31,7 +31,7 @@ class MinedItemsets(NamedTuple):
     itemsets: Itemsets
     names: Any  # of the items
     baskets: int
-    blocked: int = 0  # cells that may or may not be there, and are not counted
+    data: Transactions | None = None  # the baskets, where they are in memory
 
 
 @dataclass

@@ -16,7 +16,7 @@ ENGINES = ("machine", "spark")
 GROUP_RULES = ("nearest", "bayes", "normal")  # of classification by groups
 TASKS = ("predict", "clusters")  # that releases are explored for
 STRATEGIES = ("rule", "grid", "both", "gcd")  # of the search for a group size
-BASELINES = ("generalize", "randomize")  # older techniques that make releases
+BASELINES = ("generalize", "randomize", "rotate")  # older techniques that make releases
 
 # streams
 SPLITS = ("paper", "strict")

@@ -19,6 +19,7 @@ from tulle._commands._columns import (
     told_source,
     unit_notes,
     unit_of,
+    with_drawn_levels,
     without_opaque,
     words_of,
 )
@@ -154,6 +155,7 @@ def condense(
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
+    original, levels = with_drawn_levels(original, levels, options.seed)
     columns = plan_columns(original, options, target=target, levels=levels, strict=options.strict)
     columns = with_people(original, columns, options, target)
     refuse_unused(original, columns, options)

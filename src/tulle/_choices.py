@@ -16,6 +16,7 @@ ENGINES = ("machine", "spark")
 GROUP_RULES = ("nearest", "bayes", "normal")  # of classification by groups
 TASKS = ("predict", "clusters")  # that releases are explored for
 STRATEGIES = ("rule", "grid", "both", "gcd")  # of the search for a group size
+TUNED_FOR = ("nearest", "svm", "tree", "linear")  # miners that a group size is searched for
 BASELINES = ("generalize", "randomize", "rotate")  # older techniques that make releases
 
 # streams

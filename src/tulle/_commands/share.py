@@ -83,7 +83,7 @@ def _notes(wishes: RuleFile, shared: pl.DataFrame) -> list[str]:
     own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
     if own:
         notes.append(
-            f"{counted(own, 'rule', 'have')} thresholds in the file, which are for baskets: what is "
+            f"{counted(own, 'rule', 'have')} thresholds in the file, for baskets: what is "
             "not shared is below all of them"
         )
     if wishes.keep:

@@ -49,7 +49,7 @@ def decode(
 
     shared = load_agreement(agreement, passphrase, key_file, release)
     _refuse_other_agreement(source, shared.fingerprint)
-    codec = _knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
+    codec = knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
     write = _decoded(codec, source, output, chosen, decimals)
     with atomic_write(output, force=force, mode=0o600) as file:
         write(file)
@@ -73,7 +73,7 @@ def _warnings(codec: SiteCodec) -> list[str]:
     ]
 
 
-def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
+def knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
     """Return the codec with the values of tables, and of vocabularies that other sites shared."""
     from tulle.io.read import read_table
 

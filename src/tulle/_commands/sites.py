@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
-from tulle.errors import DataError, KeyMaterialError
+from tulle.errors import DataError, KeyMaterialError, ParameterError
 from tulle.io._formats import format_of
 from tulle.keys import SecretKey
 from tulle.table.policy import Policy, load_policy
@@ -134,23 +134,40 @@ def rotate(
     *,
     passphrase: str | None = None,
     key_file: FilePath | None = None,
+    listed: Sequence[str] = (),
+    values: Sequence[FilePath] = (),
     force: bool = False,
 ) -> Done:
-    """Write the agreement under a new key next to the old one, which stays readable."""
+    """Write the agreement under a new key next to the old one, which stays readable.
+
+    ``listed`` columns get a mapping table of the categories in ``values``: tables of this site,
+    and vocabularies that the others have sealed. Nothing of them is shown.
+    """
+    if bool(listed) != bool(values):
+        raise ParameterError(
+            "--list names the columns of a mapping table, --values the files that "
+            "hold their categories: give both"
+        )
     check_files({"AGREEMENT": agreement, "--key-file": key_file}, force=force)
 
+    from tulle._commands.site_results import knowing
     from tulle.sites.agreement import SiteAgreement
+    from tulle.sites.codec import SiteCodec
 
     lock = lock_of(passphrase, key_file)
     old = SiteAgreement.load(agreement, lock)
-    new = old.rotate()
+    codec = knowing(SiteCodec(old), values)
+    tables = {name: codec.values_of(name) for name in listed}
+    new = old.rotate(tables)
     path = Path(agreement)
     target = Path(output or path.with_name(f"{path.stem}.g{new.generation}{path.suffix}"))
     reads = {"AGREEMENT": agreement, "--key-file": key_file}
     check_files(reads, writes={"--output": target}, force=force)
     new.save(target, lock, force=force)
     notes = [f"agreement {target}", f"old       {agreement} (kept: it decodes what it encoded)"]
-    return Done({**facts_of(new), "replaces": old.fingerprint}, {}, notes)
+    rows = [{"column": name, "categories": len(held)} for name, held in tables.items()]
+    found = {"mapping_tables": rows} if rows else {}
+    return Done({**facts_of(new), "replaces": old.fingerprint}, found, notes)
 
 
 def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKey:

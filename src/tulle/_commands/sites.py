@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Judgement, Verdict
     from tulle._types import FilePath
     from tulle.sites.agreement import SiteAgreement
+    from tulle.sites.codec import SiteCodec
 
 ENCODED = "site codes"
 MATCHED = "pseudonym"  # how the column is coded by which people are matched
@@ -150,7 +151,6 @@ def rotate(
         )
     check_files({"AGREEMENT": agreement, "--key-file": key_file}, force=force)
 
-    from tulle._commands.site_results import knowing
     from tulle.sites.agreement import SiteAgreement
     from tulle.sites.codec import SiteCodec
 
@@ -187,6 +187,28 @@ def load_agreement(
 
     agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
     return agreement if release is None else agreement.for_release(release)
+
+
+def knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
+    """Return the codec with the values of tables, and of vocabularies that other sites shared."""
+    from tulle.io.read import read_table
+
+    for path in values:
+        if _is_vocabulary(path):
+            codec.load_vocabulary(path)
+        else:
+            codec.learn(read_table(path))
+    return codec
+
+
+def _is_vocabulary(path: FilePath) -> bool:
+    from tulle.sites._sealed import FORMAT
+
+    try:
+        with open(path, "rb") as file:
+            return file.read(64).startswith(b'{"format": "' + FORMAT.encode())
+    except OSError:
+        return False
 
 
 def carried(fingerprint: str) -> dict[str, str]:

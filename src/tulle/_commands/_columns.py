@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tulle._random import coarse_count
+from tulle._random import as_generator, coarse_count
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table.schema import Column, Kind, Role
 
@@ -225,6 +226,28 @@ def refuse_two_roles(target: str | None, levels: str | None) -> None:
             f"--target and --levels both name column '{target}': a column can have only one "
             "role. Drop one of the options, or name another column"
         )
+
+
+def with_drawn_levels(
+    table: pl.DataFrame, levels: str | None, seed: int | None
+) -> tuple[pl.DataFrame, str | None]:
+    """Return the table with levels drawn evenly from a range such as ``6..10``, if that is asked.
+
+    They are for trials, such as those of paper 000: a real level is a person's own wish.
+    """
+    import polars as pl
+
+    from tulle.table._series import free_name
+
+    found = re.fullmatch(r"(\d+)\.\.(\d+)", levels or "")
+    if found is None or levels in table.columns:
+        return table, levels
+    low, high = map(int, found.groups())
+    if not 1 <= low <= high:
+        raise ParameterError("must rise, as in 6..10", subject="--levels")
+    name = free_name("level", table.columns)
+    drawn = as_generator(seed).integers(low, high + 1, table.height)
+    return table.with_columns(pl.Series(name, drawn)), name
 
 
 def with_roles(columns: list[Column], target: str | None, levels: str | None) -> list[Column]:

@@ -11,6 +11,7 @@ from tulle._commands._columns import (
     column_of,
     left_out_rows,
     plan_columns,
+    with_drawn_levels,
     with_file_codes,
     without_opaque,
 )
@@ -109,6 +110,7 @@ def condense(
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to condense")
     entry = source_entry(source, original.height)  # before it can change
+    original, levels = with_drawn_levels(original, levels, options.seed)
     columns = plan_columns(original, options, target=target, levels=levels, strict=options.strict)
     if not options.declared:
         columns = with_file_codes(columns, dialect, original)

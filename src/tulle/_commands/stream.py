@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._brokers import broker_at, is_broker
 from tulle._commands._columns import unit_notes
 from tulle._commands._decision import Refused, check_accepted
 from tulle._commands._sources import signing_key, writing_beside
@@ -31,12 +32,6 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 # From the word on the command line to a source.
 
-_KAFKA = "kafka://"
-_BROKERS = ("nats://", "tls://", _KAFKA)
-_PIPE = "standard input"
-_KINDS = {  # by what they save
-    "offset": "a file", "done": "a folder", "sequence": "NATS", "offsets": "Kafka"
-}  # fmt: skip
 _ENDINGS = {
     "csv": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
     "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz"),
@@ -46,7 +41,7 @@ _PACKED = (".bz2", ".xz", ".zst", ".zip")
 
 def format_of_source(address: str) -> str:
     """Return CSV or NDJSON, by the suffix of the file or of the first files in a folder."""
-    if address.startswith(_BROKERS):
+    if is_broker(address):
         return "ndjson"
     names = [address]
     if os.path.isdir(address):
@@ -76,48 +71,35 @@ def open_source(
     follow: bool,
     position: Position | None,
     restart: str | None,
+    before: str | None = None,
 ) -> Source:
-    """Open standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
+    """Open standard input (``-``), a broker (``nats://``), a folder or a file, at a position.
+
+    Positions are those of the kind of source that was read ``before``.
+    """
     from tulle.stream._folder import FolderSource
     from tulle.stream._sources import FileSource, StandardInput
 
-    header, continued = kind == "csv", restart == "continued"
+    opened: Any
+    known: dict[str, Any] = {"has_header": kind == "csv"}
     if address == "-":
-        _require_kind(position, _PIPE)
-        return StandardInput(has_header=header, position=position, restart=restart)
-    if address.startswith(_BROKERS):
-        if header:
+        opened, known["restart"] = StandardInput, restart
+    elif is_broker(address):
+        if kind == "csv":
             raise TulleError("messages from a broker must be NDJSON, one object per message")
-        if address.startswith(_KAFKA):
-            from tulle.stream._kafka import KafkaSource
-
-            _require_kind(position, _KINDS["offsets"])
-            return KafkaSource(address, follow=follow, position=position, continued=continued)
-        from tulle.stream._broker import NatsSource
-
-        _require_kind(position, _KINDS["sequence"])
-        return NatsSource(address, follow=follow, position=position, continued=continued)
-    if os.path.isdir(address):
-        _require_kind(position, _KINDS["done"])
-        endings = _ENDINGS[kind]
-        return FolderSource(
-            address, has_header=header, endings=endings, follow=follow, position=position
-        )
-    _require_kind(position, _KINDS["offset"])
-    return FileSource(
-        address, has_header=header, follow=follow, position=position, continued=continued
-    )
-
-
-def _require_kind(position: Position | None, wanted: str) -> None:
-    """Raise if a position belongs to another kind of source."""
-    if position is None:
-        return
-    before = next((kind for key, kind in _KINDS.items() if key in position), _PIPE)
-    if before != wanted:
+        opened, known = broker_at(address), {"continued": restart == "continued"}
+    elif os.path.isdir(address):
+        opened, known["endings"] = FolderSource, _ENDINGS[kind]
+    else:
+        opened, known["continued"] = FileSource, restart == "continued"
+    if before not in (None, opened.kind):
         raise DataError(
             f"this state has read from {before}: continue with that, or start a new state"
         )
+    if address != "-":
+        known = {"follow": follow, **known}
+    source: Source = opened(*([address] if address != "-" else []), position=position, **known)
+    return source
 
 
 def check_places(
@@ -128,7 +110,7 @@ def check_places(
     metrics: str | os.PathLike[str] | None = None,
 ) -> None:
     """Raise for a missing source, or for one path with two uses: one would overwrite the other."""
-    if source != "-" and not source.startswith(_BROKERS) and not os.path.exists(source):
+    if source != "-" and not is_broker(source) and not os.path.exists(source):
         raise DataError(f"{source} does not exist: pass a file, a folder, or - for standard input")
     taken = {Path(source).resolve(): "the source", Path(output).resolve(): "the output folder"}
     for option, name in (("--state", state), ("--report", report), ("--metrics", metrics)):
@@ -201,10 +183,7 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
                 f"{source.name} cannot deliver {counted(waiting, 'waiting record')} again, and the "
                 "state does not hold them: without --key no later run can resume from it"
             )
-    from tulle.stream._folder import FolderSource
-    from tulle.stream._sources import FileSource
-
-    if isinstance(source, FolderSource | FileSource):
+    if source is not None:
         notes += source.notes()
     if intake.surplus:
         notes.append(
@@ -362,7 +341,12 @@ class _Run:
         kind = kind or str(extra["reader"]["kind"])
         self.settings.restore(extra["settings"])
         self.source = open_source(
-            address, kind, follow=follow, position=extra["position"], restart=restart
+            address,
+            kind,
+            follow=follow,
+            position=extra["position"],
+            restart=restart,
+            before=extra["source_kind"],
         )
         reader = RecordReader(kind, self.source.header(), self.source.name)
         reader.restore(extra["reader"])
@@ -378,8 +362,8 @@ class _Run:
         self.intake.resume(condenser, owed, self.source)
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
         self.intake.surplus = extra["surplus_keys"]
-        self.intake.lacking = extra.get("lacking_keys", {})
-        self.intake.lost = extra.get("lost_keys", {})
+        self.intake.lacking = extra["lacking_keys"]
+        self.intake.lost = extra["lost_keys"]
         self.intake.judged = (self.intake.read, self.intake.rejects.count)
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
@@ -495,8 +479,11 @@ class _Run:
     def _save(self, position: Position | None = None) -> None:
         assert self.intake.condenser is not None
         assert self.source is not None
+        position = self.source.position if position is None else position
         extra: dict[str, Any] = {
-            "position": self.source.position if position is None else position,
+            "position": position,
+            "source_kind": self.source.kind,
+            "place": self.source.place(position),
             "reader": self.intake.reader.to_json(),
             "settings": self.settings.to_json(),
             "read": self.intake.read,

@@ -1,10 +1,10 @@
-"""The stream in compiled code: the steps of ``_engines.py``, by batches, with an index of the means.
+"""The stream in compiled code: the steps of ``_engines.py``, by batches, with an index of means.
 
 The index is a tree of boxes over moving means, scanned in single precision. Leaves hold up to
 ``SEATS`` means as columns of float32, inner nodes up to ``LANES`` boxes of their children
-(``_index.py`` builds and splits them). Single precision decides only what it can decide for certain:
-means that may be equally near are compared again in double precision, so the answer is that of a
-linear search.
+(``_index.py`` builds and splits them). Single precision decides only what it can decide for
+certain: means that may be equally near are compared again in double precision, so the answer is
+that of a linear search.
 
 Why that is certain: with u = 2**-24, rounding record and mean to float32 moves each offset by at
 most u (2 |x_k| + 2 |t_k|), and adding d squares changes their sum by a factor of 1 +- (d + 3) u

@@ -134,7 +134,7 @@ class Intake:
             records = self.reader.records(texts).frame
             if records.height != len(owed):
                 raise changed(source)
-            resupply(condenser, owed, self._features(records))
+            resupply(condenser, owed, self.settings.parted(records)[0])
         self.condenser = condenser
 
     def take(self, lines: Lines) -> None:
@@ -232,7 +232,7 @@ class Intake:
         before = self.seen
         if self.condenser is not None and len(fine):
             taken = frame[fine] if wrong else frame
-            far = self.condenser._take_fine(self._features(taken), self._classes(taken))
+            far = self.condenser._take_fine(*self.settings.parted(taken))
             wrong |= {int(fine[row]): reason for row, reason in far.items()}
         if records.lacking:
             wrong = self._note_keys(records, wrong)
@@ -256,18 +256,8 @@ class Intake:
             yield Problem(is_missing(frame[classes]), reason, "give every record a class")
 
     def _start(self, frame: pl.DataFrame, refused: Reasons) -> StreamCondenser:
-        options, classes = self.settings.options, self.settings.class_column
-        condenser = StreamCondenser(
-            options.k,
-            init_size=max(2, frame.height),
-            split=options.split,
-            grouping=options.grouping,
-            synthesis=options.synthesis,
-            classwise=classes is not None,
-            columns=[column for column in self.settings.columns if column.name != classes],
-            random_state=options.seed,
-        )
-        condenser.partial_fit(self._features(frame), self._classes(frame))
+        condenser = self.settings.condenser(frame.height, self.settings.options.seed)
+        condenser.partial_fit(*self.settings.parted(frame))
         if not len(condenser.counts_):
             raise PrivacyError(
                 f"{counted(frame.height, 'record', 'is')} too few for one group of their level, "
@@ -278,13 +268,22 @@ class Intake:
         self.condenser = condenser
         return condenser
 
-    def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
-        classes = self.settings.class_column
-        return frame if classes is None else frame.drop(classes)
+    def reread(self, source: Source, most: int) -> pl.DataFrame:
+        """Return the first records of a source that was opened at its beginning, without refusals.
 
-    def _classes(self, frame: pl.DataFrame) -> pl.Series | None:
-        classes = self.settings.class_column
-        return None if classes is None else frame[classes]
+        They are read as the stream reads them, and are condensed by nobody.
+        """
+        assert self.condenser is not None
+        frames: list[pl.DataFrame] = []
+        while (left := most - sum(frame.height for frame in frames)) > 0:
+            lines = source.read(left)
+            if lines is None or not len(lines):
+                break
+            frame = self.reader.records(lines.texts, lines.faults).frame
+            wrong = first_reasons(list(self._problems(frame)))
+            wrong |= self.condenser.refusals(self.settings.parted(frame)[0])
+            frames.append(frame[np.setdiff1d(np.arange(frame.height), list(wrong))])
+        return pl.concat(frames)
 
 
 class _Initial:

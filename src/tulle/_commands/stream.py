@@ -27,6 +27,7 @@ from tulle.table.schema import Role, Schema
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
     from tulle._report.model import Verdict
+    from tulle.auditing.audit import Audit
     from tulle.stream._checkpoints import Checkpoint
     from tulle.stream._sources import Lines, Position, Source
 
@@ -293,6 +294,7 @@ class _Run:
     """One run of one stream; what must outlive it is in the checkpoint."""
 
     intake: Intake
+    opened: tuple[str, str]  # the address of the source, and its format
     source: Source | None = None
 
     def __init__(
@@ -329,6 +331,7 @@ class _Run:
         if not self.checkpoint.exists():
             check_folder(self.output, made=0, force=self.force)
             kind = kind or format_of_source(address)
+            self.opened = address, kind
             self.source = open_source(address, kind, follow=follow, position=None, restart=None)
             reader = RecordReader(kind, self.source.header(), self.source.name)
             refused = Rejects(rejects, count=0, length=0 if self.force else None)
@@ -339,6 +342,7 @@ class _Run:
         self.owes_snapshot = extra["owes_snapshot"]
         check_folder(self.output, made=self.made + self.owes_snapshot, force=self.force)
         kind = kind or str(extra["reader"]["kind"])
+        self.opened = address, kind
         self.settings.restore(extra["settings"])
         self.source = open_source(
             address,
@@ -443,10 +447,31 @@ class _Run:
             self.source.name,
         )
         context = dict(self.settings.options.policy.context)
-        found = Audit({**result, "command": command, "context": context})
+        told: dict[str, Any] = {**result, "command": command, "context": context}
+        judged = self._judged()
+        found = Audit(told) if judged is None else judged.extended(**told)
         with writing_beside(f"the snapshots in {self.output} were written", path):
             found.save(path, force=True)  # checked in the beginning
         return found.verdict
+
+    def _judged(self) -> Audit | None:
+        """Audit snapshots of parts of the source, if that can be read again from its beginning."""
+        from tulle._commands._stream_snapshots import JUDGED, judge
+
+        address, kind = self.opened
+        try:
+            if address == "-":
+                return None
+            source = open_source(address, kind, follow=False, position=None, restart=None)
+            try:
+                if (source.header() or b"") != self.intake.reader.header:
+                    return None
+                records = self.intake.reread(source, JUDGED)
+            finally:
+                source.close()
+        except DataError:
+            return None  # it does not begin any more as it did
+        return judge(records, self.settings)
 
     def _read(self) -> Lines | None:
         """Return the next lines; save what was condensed before a failing source ends the run."""

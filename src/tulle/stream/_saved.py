@@ -305,7 +305,7 @@ def _fitted_from_parts(
     rows = private["held.rows"]
     _require(rows.shape == (len(owed), len(fitted.location)) and rows.dtype == np.float64)
     check_reach(fitted.units.standard(rows))
-    unknown = _unknown_from_bytes(private["held.unknown"], len(rows))
+    unknown = _unknown_from_bytes(private.get("held.unknown"), len(rows))
     _hold(fitted, owed, rows, unknown, private["held.persons"].astype(np.int64).tolist())
     return fitted, []
 
@@ -370,6 +370,7 @@ def _private(fitted: Fitted) -> Arrays:
     if held := fitted.held.records:
         arrays["held.rows"] = np.array([one.row for one in held])
         arrays["held.persons"] = np.array([one.person for one in held], dtype=np.int64)
+    if fitted.held.for_category():
         arrays["held.unknown"] = _unknown_to_bytes(held)
     if fitted.persons is not None:
         arrays |= fitted.persons.to_arrays()
@@ -396,9 +397,10 @@ def _unknown_to_bytes(held: list[Held]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(entries).encode(), dtype=np.uint8)
 
 
-def _unknown_from_bytes(content: NDArray[Any], count: int) -> list[dict[str, Any]]:
+def _unknown_from_bytes(content: NDArray[Any] | None, count: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{} for _ in range(count)]
-    for name, entry in read_json(content.tobytes()).items():
+    entries = {} if content is None else read_json(content.tobytes())
+    for name, entry in entries.items():
         for row, value in zip(entry["rows"], series_from_json(entry["values"]), strict=True):
             found[_whole(row)][name] = value
     return found

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from tulle import SecretKey, StreamCondenser
-from tulle.stream._groups import Units
+from tulle.stream._groups import Scaling
 from tulle.stream._snapshots import Arrivals, Means, Range, next_ranges, seen_ranges
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import to_polars
@@ -137,7 +137,7 @@ def followed(
         Means(np.array(means) / encoder.scales_, tens, tens, tens),
         np.zeros(len(means), dtype=np.int64),
     )
-    units = Units(np.zeros(len(encoder.scales_)), encoder.scales_)
+    units = Scaling(np.zeros(len(encoder.scales_)), encoder.scales_)
     return next_ranges(encoder, [before], [arrived], units)[0]
 
 

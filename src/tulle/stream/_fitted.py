@@ -25,7 +25,7 @@ from tulle.condense._levels import level_problems
 from tulle.condense._people import count_people, person_column, too_few_people
 from tulle.errors import DataError, PrivacyError
 from tulle.stream._batches import Batch, fix_scales
-from tulle.stream._groups import Units
+from tulle.stream._groups import Scaling
 from tulle.stream._held import Growth, Held, HeldBack, largest_feasible, with_growing_domains
 from tulle.stream._people import GroupMembers, PersonHash
 from tulle.stream._snapshots import Range, united_ranges
@@ -172,9 +172,9 @@ class Fitted(BatchFormat):
     shown_ranges: list[Range] | None = None  # of the last snapshot
 
     @property
-    def units(self) -> Units:
+    def units(self) -> Scaling:
         """Return the units of encoded records, and those of the groups."""
-        return Units(self.location, self.encoder.scales_)
+        return Scaling(self.location, self.encoder.scales_)
 
     @property
     def waiting(self) -> int:

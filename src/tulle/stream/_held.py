@@ -22,7 +22,7 @@ import polars as pl
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import ParameterError
 from tulle.stream._batches import Sealed
-from tulle.stream._groups import StreamGroups, Units
+from tulle.stream._groups import Scaling, StreamGroups
 from tulle.table._categories import CategoryCodec
 from tulle.table._codecs import Affine
 from tulle.table._encoder import TableEncoder
@@ -254,7 +254,7 @@ def with_growing_domains(schema: Schema, *, people: bool) -> Schema:
 
 
 def hide_few(
-    frame: pl.DataFrame, encoder: TableEncoder, shown: Sequence[StreamGroups], units: Units
+    frame: pl.DataFrame, encoder: TableEncoder, shown: Sequence[StreamGroups], units: Scaling
 ) -> pl.DataFrame:
     """Replace categories that came late where too few of those who hold them are shown yet."""
     for codec in encoder.codecs.values():
@@ -279,7 +279,7 @@ def hide_few(
     return frame
 
 
-def _is_few(shown: Sequence[StreamGroups], place: int, units: Units) -> bool:
+def _is_few(shown: Sequence[StreamGroups], place: int, units: Scaling) -> bool:
     people, level = 0.0, 0
     for groups in shown:
         view = groups.view()

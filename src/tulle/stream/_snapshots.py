@@ -21,7 +21,7 @@ from tulle._types import Floats, Ints
 from tulle.condense._synthesis import count_degenerate, synthesize
 from tulle.errors import PrivacyError
 from tulle.stream._engines import Engine
-from tulle.stream._groups import UNPUBLISHED, GroupArrays, StreamGroups, Units
+from tulle.stream._groups import UNPUBLISHED, GroupArrays, Scaling, StreamGroups
 from tulle.stream._people import GroupMembers
 from tulle.table._codecs import Affine, Codec
 from tulle.table._drawing import allot, mean_present
@@ -192,7 +192,7 @@ class Means(NamedTuple):
     levels: Ints  # (m,)
     people: Ints  # (m,), at least so many
 
-    def natural(self, units: Units) -> Means:
+    def natural(self, units: Scaling) -> Means:
         """Return the same in the units of the encoded columns."""
         return self._replace(means=units.natural(self.means))
 
@@ -204,7 +204,7 @@ class Arrivals(NamedTuple):
     groups: Means
     families: Ints  # the place of each group's family
 
-    def natural(self, units: Units) -> Arrivals:
+    def natural(self, units: Scaling) -> Arrivals:
         """Return the same in the units of the encoded columns."""
         newcomers, groups = (part.natural(units) for part in self[:2])
         return Arrivals(newcomers, groups, self.families)
@@ -362,7 +362,7 @@ def seen_ranges(encoder: TableEncoder) -> list[Range]:
 
 
 def next_ranges(
-    encoder: TableEncoder, before: list[Range] | None, arrived: list[Arrivals], units: Units
+    encoder: TableEncoder, before: list[Range] | None, arrived: list[Arrivals], units: Scaling
 ) -> list[Range]:
     """Extend the ranges ``before`` by what the newcomers of each class show; None: as seen.
 
@@ -447,7 +447,7 @@ def _rounded_up(value: float, codec: NumberCodec) -> float:
 
 def draw(
     encoder: TableEncoder,
-    units: Units,
+    units: Scaling,
     shown: list[StreamGroups],
     rng: np.random.Generator,
     *,

@@ -18,7 +18,7 @@ from tulle._plurals import counted
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
 from tulle.stream._engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
-from tulle.stream._groups import StreamGroups, Units
+from tulle.stream._groups import Scaling, StreamGroups
 from tulle.stream._held import Held, HeldBack
 from tulle.stream._people import GroupMembers
 from tulle.stream._snapshots import Arrivals, Change, Published, publish
@@ -128,14 +128,14 @@ class StreamState:
         people: GroupMembers | None = None,
         held: HeldBack | None = None,
         label: Any = None,
-        units: Units | None = None,
+        units: Scaling | None = None,
     ) -> None:
         self.strict = strict
         self.people = people  # where people have several records
         self.groups = StreamGroups(dimensions)
         self.held = HeldBack(each=self._each) if held is None else held  # of all classes
         self.label = label
-        self.units = Units.standard_ones(dimensions) if units is None else units
+        self.units = Scaling.standard_ones(dimensions) if units is None else units
         self.history = History()
         self.published: Published | None = None
         self.seen = 0
@@ -223,7 +223,7 @@ class StreamState:
         )
         return self.published.shown, arrived, change
 
-    def moved(self, way: Affine, held: HeldBack, units: Units) -> StreamState:
+    def moved(self, way: Affine, held: HeldBack, units: Scaling) -> StreamState:
         """Return a copy in other dimensions, of a stream that holds these records back."""
         wide = len(way.shift)
         other = StreamState(wide, strict=self.strict, held=held, label=self.label, units=units)

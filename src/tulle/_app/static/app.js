@@ -53,7 +53,11 @@
       if (!first) refresh();
       first = false;
     };
-    stream.addEventListener("end", function () { stream.close(); refresh(); });
+    stream.addEventListener("end", function () {
+      stream.close();
+      // what comes after reading are other steps, and nothing was typed yet
+      if (live.dataset.page.endsWith("/data")) window.location.reload(); else refresh();
+    });
   }
 
   // an error stays on the page where it happened, with everything that was typed

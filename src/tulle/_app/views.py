@@ -401,8 +401,7 @@ def _gates(study: Study, shown: Release) -> list[Any]:
 def remedies(study: Study, shown: Release) -> list[dict[str, str]]:
     """Return what the verdict advises as buttons: the words on it, a field and its value."""
     verdict, k = shown.verdict or {}, shown.chosen.get("k") or 0
-    doubtful = [judged for judged in verdict.values() if judged["level"] != "good"]
-    text = " ".join(f"{judged['reason']} {judged['next']}" for judged in doubtful)
+    text = " ".join(judged["next"] for judged in verdict.values() if judged["level"] != "good")
     found = []
     if LARGER in verdict["privacy"]["next"].lower():
         found += [(f"k = {size}", "k", str(size)) for size in SIZES if size > k][:1]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.table.uniqueness import SinglingOut
 
 SHOWN = 5  # combinations of each size
+SILENT = "no evidence for another role"
 
 
 class Inspection(NamedTuple):
@@ -269,7 +270,7 @@ def _column_row(guess: Guess) -> dict[str, Any]:
         "special": len(column.special),
         "not_understood": guess.unread,
         "action": guess.action,
-        "reason": column.reason or "no evidence for another role",
+        "reason": column.reason or SILENT,
     }
 
 

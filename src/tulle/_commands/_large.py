@@ -87,6 +87,7 @@ def condense_large(
     """Condense a table in blocks on this machine, and write the release as a folder of parts."""
     from tulle._large.machine import Budget, Machine
     from tulle._threads import cores
+    from tulle.io._dialect import Dialect
     from tulle.io.read import open_table
 
     refuse_in_blocks(options)
@@ -102,7 +103,9 @@ def condense_large(
         return Machine(batches, budget)
 
     csv = format_of(job.output) is Format.CSV and not options.plain
-    made = PartsMade(job, options, source, control, dialect=opened.dialect() if csv else None)
+    written = opened.dialect() if csv else None
+    dialect = written if isinstance(written, Dialect) else None
+    made = PartsMade(job, options, source, control, dialect=dialect)
     made.write(engine, partial(source_entry, source), levels=levels, target=target)
     return made.condensed
 

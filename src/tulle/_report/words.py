@@ -551,6 +551,7 @@ ROLES = {  # what each role of a column means, by its name
     "sensitive": "what others may want to learn",
     "target": "what a miner wants to predict (one column)",
     "level": "each record's own minimum group size (one column)",
+    "weight": "how many people a record of a survey stands for (one column)",
     "ignored": "left out of the release",
 }
 GATE_WORDS = {  # limits that a user may set

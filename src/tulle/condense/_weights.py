@@ -3,8 +3,8 @@
 A weight is drawn like any other number. Then the weights of a release are multiplied, each by a
 factor that depends on the other columns of its record, until the values that enough people hold
 weigh as much as they do in the original and numbers have the same weighted means (raking). People
-are counted, not weights. No total is exact: each is off, by a lot drawn once, by up to what the
-person with the most says in it.
+are counted, not weights. The sum of all weights is kept; no other total is exact: each is off, by a
+lot drawn once, by up to what the person with the most says in it.
 """
 
 from __future__ import annotations

@@ -274,9 +274,7 @@ class CategoryCodec:
         return values_at(self.domain, np.asarray(cells), self.name)
 
     def _read(self, series: pl.Series) -> tuple[Ints, NDArray[np.bool_], list[Problem]]:
-        """Return the place of each value in the domain, which ones are missing, and what is
-        wrong.
-        """
+        """Return each value's place in the domain, which are missing, and what is wrong."""
         series = self._coded(series)
         absent = is_missing(series)
         try:

@@ -665,7 +665,8 @@ class NumberCodec:
             joined.low = min(_moved(codec.low, codec, joined) for codec in observed)
             joined.high = max(_moved(codec.high, codec, joined) for codec in observed)
         pairs = {
-            codec.pair and tuple(_moved(end, codec, joined) for end in codec.pair)
+            codec.pair
+            and (_moved(codec.pair[0], codec, joined), _moved(codec.pair[1], codec, joined))
             for codec in observed
         }
         joined.pair = pairs.pop() if len(pairs) == 1 else None

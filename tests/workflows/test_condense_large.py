@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from tulle._commands import _large
+from tulle._commands import _memory
 from tulle._files import OutputExists
 from tulle._large import machine
 from tulle._large.plan import BlockPlan
@@ -42,7 +42,7 @@ def visits(n: int = 1_000, seed: int = 0) -> pl.DataFrame:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
+    monkeypatch.setattr(_memory, "needed", lambda source: float("inf"))
     monkeypatch.setattr(machine, "BLOCK", 300)
     monkeypatch.setattr(machine, "_LEAST_BLOCK", 200)
     path = tmp_path / "visits.csv"
@@ -60,7 +60,7 @@ def test_a_table_that_fits_is_refused_before_it_is_read_if_it_would_replace_part
 ) -> None:
     release = tmp_path / "release.csv"
     assert run(source, "-o", release, "--k", 7).exit_code == 0
-    monkeypatch.setattr(_large, "needed", lambda source: 0.0)
+    monkeypatch.setattr(_memory, "needed", lambda source: 0.0)
     monkeypatch.setattr("tulle.io.read.read_table", None)
     result = run(source, "-o", release, "--k", 7, "--force")
     assert isinstance(result.exception, OutputExists)
@@ -317,7 +317,7 @@ def test_a_workbook_has_no_parts(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", ["", "500", "12XB", "-1GB", "10MB"])
 def test_sizes_need_a_unit_and_room(size: str) -> None:
     with pytest.raises(ParameterError, match="--memory"):
-        _large.parse_size(size)
+        _memory.parse_size(size)
 
 
 @pytest.mark.slow
@@ -336,11 +336,11 @@ def test_a_killed_run_leaves_nothing_that_the_next_one_does_not_remove(
     release = tmp_path / "r.parquet"
     script = f"""
 import os, signal
-from tulle._commands import _large
+from tulle._commands import _large, _memory
 from tulle._commands.condense import condense
 from tulle._large import machine
 machine.BLOCK = machine._LEAST_BLOCK = 200
-_large.needed = lambda source: float("inf")
+_memory.needed = lambda source: float("inf")
 put = _large.PartWriter.write
 def dying(writer, folder, number, frame):
     if number == 2:

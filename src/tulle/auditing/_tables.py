@@ -363,8 +363,8 @@ def refuse_true_keys(column: str, original: pl.Series, release: pl.Series) -> No
     known = int((new.is_in(old.implode()) & ~by_chance.fill_null(False)).sum())
     if 2 * known > len(new):
         raise DataError(
-            f"{known} of {len(new)} people of the release have keys of the original in column "
-            f"'{column}': they are named. Give them new keys, or leave the column out"
+            f"{known} of {len(new)} keys of the release are keys of the original in column "
+            f"'{column}': they name people. Give the release new keys, or leave the column out"
         )
 
 

@@ -67,7 +67,7 @@ CONTEXT: Mapping[str, str] = MappingProxyType(
         "decided_by": "Who decides",
     }
 )
-_ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
+_ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL, Role.WEIGHT)
 COLUMN_OPTIONS = (  # of a column in a policy
     "kind",
     "role",
@@ -483,6 +483,7 @@ _HEAD = """\
 #        sensitive          what others may want to learn
 #        target             what a miner wants to predict (at most one)
 #        level              the privacy level of each record (at most one)
+#        weight             of a survey: totals and means are kept as weighted by it (at most one)
 #        ignored            left out of the release
 # kind   integer, decimal, category, ordered (answers 1-5, stages), boolean, datetime or text
 # bounds = [lowest, highest]   limits that everybody knows; without them limits come from

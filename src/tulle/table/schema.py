@@ -48,6 +48,7 @@ class Role(StrEnum):
     ``"sensitive"``           what an attacker wants to learn
     ``"target"``              what a miner wants to predict
     ``"level"``               the privacy level of each record; used, not released
+    ``"weight"``              how many people a record stands for; released weights add up alike
     ``"ignored"``             left out of the release
     ========================  ===============================================================
 
@@ -64,6 +65,7 @@ class Role(StrEnum):
     SENSITIVE = "sensitive"  # what an attacker wants to learn
     TARGET = "target"  # what a miner wants to predict; class-wise condensation keeps it apart
     LEVEL = "level"  # the privacy level of each record
+    WEIGHT = "weight"  # of a survey: how many people a record stands for
     IGNORED = "ignored"  # left out of the release
 
     @property

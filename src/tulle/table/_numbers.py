@@ -685,8 +685,7 @@ class NumberCodec:
         return FIRST + len(self._special) - len(self.heaps) + self.heaps.index(part.heaps[heap])
 
     def _way_into(self, joined: NumberCodec) -> Affine:
-        linear = np.zeros((self.width, joined.width))
-        shift = np.zeros(joined.width)
+        linear, shift = np.zeros((self.width, joined.width)), np.zeros(joined.width)
         linear[0, 0] = self.tick / joined.tick
         shift[0] = _moved(0.0, self, joined)
         for place, state in enumerate(self.extra, start=1):

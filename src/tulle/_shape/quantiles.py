@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._shape.columns import Owners
+from tulle._shape.columns import Owners, weigh_people
 from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9  # people are sums of fractions
@@ -254,9 +254,10 @@ def _blocks(
     starts = np.r_[0, _ends_of_people(owners, k) if several else _ends(owners.weights, k)]
     centers = np.add.reduceat(values, starts) / np.diff(np.r_[starts, len(values)])
     if floor is None:
-        centers[0] = -_end_center(-values[: starts[1]][::-1] if len(starts) > 1 else -values[::-1])
+        first = np.arange(starts[1] if len(starts) > 1 else len(values))[::-1]
+        centers[0] = -_end_center(-values[first], owners.take(first))
     if top is None:
-        centers[-1] = _end_center(values[starts[-1] :])
+        centers[-1] = _end_center(values[starts[-1] :], owners.take(slice(starts[-1], None)))
     centers = np.maximum.accumulate(centers)
     edges = (centers[1:] + centers[:-1]) / 2
     if len(centers) > 1:
@@ -273,13 +274,17 @@ def _blocks(
     return list(zip(lows.tolist(), np.maximum(lows, highs).tolist()))
 
 
-def _end_center(values: Floats) -> float:
+def _end_center(values: Floats, owners: Owners) -> float:
     """Return the mean of the last block, of rising values, in which an outlier counts little.
 
-    Nobody is farther beyond the median than three times as far as the block begins before it.
+    Nobody is farther beyond the median than three times as far as the block begins before it, and
+    a person of several rows counts once.
     """
-    middle = float(np.median(values))
-    return float(np.minimum(values, middle + _OUTLYING * (middle - values[0])).mean())
+    people = weigh_people(owners.people, len(values))
+    rises = np.cumsum(people)
+    middle = float(values[np.searchsorted(rises, rises[-1] / 2)])
+    near = np.minimum(values, middle + _OUTLYING * (middle - values[0]))
+    return float(np.average(near, weights=people))
 
 
 def _choose(owners: Owners, turns: Floats, k: float) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
 from tulle.table._precision import as_decimals, decimals_of, in_singles
 from tulle.table._series import person_names
-from tulle.table._states import writing_of
+from tulle.table._states import Writing, writing_of
 from tulle.table._text_codes import as_codes, code_words
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
@@ -188,11 +189,15 @@ def read_values(
         if isinstance(entry, Column) and entry.kind in (*NUMBERS, Kind.DATETIME):
             writing = writing_of(series, entry)
             if writing is not None:
-                _replace(found, name, lambda one, writing=writing: writing.split(one)[0])
+                _replace(found, name, partial(_values_of, writing))
         series = found["original"][name]
         if series.dtype == pl.Float64 and in_singles(_present(series.fill_null(np.nan).to_numpy())):
             _replace(found, name, as_decimals)
     return found
+
+
+def _values_of(writing: Writing, series: pl.Series) -> pl.Series:
+    return writing.split(series)[0]
 
 
 def _code_texts(tables: dict[str, pl.DataFrame], name: str) -> None:

@@ -268,7 +268,7 @@ class ColumnEvidence:
 
     @property
     def given(self) -> bool:
-        """Return whether whole numbers that are no codes were given to people or records."""
+        """Return whether whole numbers that are not codes were given to people or records."""
         numbered = self.kind is not Kind.CATEGORY and self.apart.nature is Nature.GIVEN
         return numbered and not self.timed
 

@@ -349,9 +349,7 @@ def _convertible(frame: pl.DataFrame, schema: pl.Schema) -> bool:
 
 
 def _typed(frame: pl.DataFrame, schema: pl.Schema, plan: CsvPlan) -> pl.DataFrame:
-    """Return the columns in their final types, from text or from the numbers they were parsed
-    as.
-    """
+    """Return the columns in their final types, from text or from parsed numbers."""
     types = frame.schema
     return frame.select(
         plan.guesses[name].expression(name) if types[name] == _TEXT else pl.col(name).cast(dtype)
@@ -360,9 +358,7 @@ def _typed(frame: pl.DataFrame, schema: pl.Schema, plan: CsvPlan) -> pl.DataFram
 
 
 def _same_blocks(plan: CsvPlan) -> Iterator[bytes]:
-    """Yield the blocks of the first pass; they need not be checked again if the file is the
-    same.
-    """
+    """Yield the blocks of the first pass, which need no second check if the file is the same."""
     blocks = repeated_blocks(plan.path, plan.stamp, quoted=True)
     _, line, body = _head(plan.path, blocks)
     rest = _chain(body, blocks)
@@ -380,9 +376,7 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _head(path: Path, blocks: Iterator[bytes]) -> tuple[CsvReader, int, bytes]:
-    """Return a reader that knows the header, the line after it, and what follows in these
-    blocks.
-    """
+    """Return a reader that knows the header, the next line, and what follows in these blocks."""
     whole = b""
     for block in blocks:
         whole += block

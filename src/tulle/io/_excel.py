@@ -235,9 +235,7 @@ def _refuse_too_large(frame: pl.DataFrame) -> None:
 
 
 def _refuse_blank_records(frame: pl.DataFrame) -> None:
-    """Refuse rows without a value, which would not come back: Excel does not count them as
-    records.
-    """
+    """Refuse rows without a value: Excel does not count them, and they would not come back."""
     empty = [s.is_null() | (s == "") if s.dtype == pl.String else s.is_null() for s in frame]
     blank = pl.DataFrame([s.alias(str(i)) for i, s in enumerate(empty)]).min_horizontal()
     # between the values of a lone column a blank cell can be nothing but a missing value

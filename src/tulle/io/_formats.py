@@ -197,7 +197,7 @@ def readable_as(source: Source, what: Format) -> Iterator[None]:
         raise
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise  # but a panic of polars, which is no Exception, is one of its words
+            raise  # but a panic of polars, which is not an Exception, is one of its words
         raise DataError(
             f"{display_name(source)}: cannot be read as {what} ({type(error).__name__}): the file "
             "is damaged, truncated or in another format"

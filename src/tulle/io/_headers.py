@@ -149,9 +149,7 @@ def _is_value(name: str, dtype: pl.DataType) -> bool:
 
 
 def _within(values: pl.Series) -> bool:
-    """Return whether the name lies among the values; a date or boolean above others of its type
-    does.
-    """
+    """Return whether the name lies among the values, as a date or boolean above others does."""
     if not values.dtype.is_numeric():
         return True
     low: Any = values.min()

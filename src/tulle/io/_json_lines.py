@@ -88,9 +88,7 @@ class JsonGuess:
 
     @property
     def types(self) -> dict[str, TextType | None]:
-        """Return the types of the columns; as decimals, long numbers would lose their last
-        digits.
-        """
+        """Return the types of the columns; long numbers are not decimals, which lose digits."""
         types: dict[str, TextType | None] = {}
         for name, dtype in self.raw.items():
             if not name.strip():
@@ -102,9 +100,7 @@ class JsonGuess:
         return types
 
     def _conforms(self, block: bytes) -> bool:
-        """Return whether lines have the types so far, which is faster to check than to find
-        their types.
-        """
+        """Return whether lines have the types so far: faster than to find their types."""
         if not self.raw or pl.Null() in self.raw.values():
             return False
         form = _usual_form(self.types, integer=_EXACT_INTEGER)
@@ -134,9 +130,7 @@ class JsonGuess:
         return pl.Float64() if a.is_numeric() and b.is_numeric() else pl.String()
 
     def _diagnosed(self, block: bytes, line: int) -> dict[str, pl.DataType]:
-        """Return the types of a block that the fast reader refused, or an error with the line at
-        fault.
-        """
+        """Return the types of a block that the fast reader refused, or name the line at fault."""
         schema: dict[str, pl.DataType] = {}
         for number, text in enumerate(block.split(b"\n"), line):
             row, reason = parse_json(text)
@@ -342,9 +336,7 @@ class JsonReader:
         return raw if raw.height == len(chosen) else None
 
     def _checked(self, name: str, values: list[Any], reasons: Reasons) -> pl.Series:
-        """Return a column from lines of unusual form; its values must have the column's JSON
-        type.
-        """
+        """Return a column from lines of unusual form, whose values must have its JSON type."""
         kind = self.types[name]
         word = "text" if kind is None else kind.name
         allowed = {type(None), *_PYTHON.get(word, (str,))}

@@ -148,9 +148,7 @@ def _last_record_end(block: bytes, quoted: bool) -> int:
 
 
 def outside_quotes(codes: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """Return the marks that are not inside double quotes (a doubled quote closes and opens
-    again).
-    """
+    """Return the marks outside double quotes (a doubled quote closes and opens again)."""
     quotes = codes == QUOTE
     if not quotes.any():
         return marks

@@ -175,9 +175,7 @@ def _fitting(candidates: tuple[TextType, ...], values: pl.Series) -> tuple[TextT
 
 
 def _years_of_nanoseconds(values: pl.Series) -> bool:
-    """Return whether texts that begin with a four-digit year lie within the range of 64-bit
-    nanoseconds.
-    """
+    """Return whether texts that begin with a year lie within 64 bits of nanoseconds."""
     return str(values.min()) >= "1678" and str(values.max()) < "2262"
 
 
@@ -247,9 +245,7 @@ _YEAR = r"(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"  # the year 0 
 
 
 def _time_stamps() -> list[TextType]:
-    """Return the types of ISO 8601 texts with T or a space, with or without seconds, fraction and
-    offset (then UTC).
-    """
+    """Return the types of ISO 8601 texts: T or a space, seconds, fraction, offset (then UTC)."""
     made: dict[tuple[str, str], TextType] = {}
     for unit, digits in (("us", 6), ("ns", 9)):
         for gap in "T ":

@@ -314,9 +314,7 @@ def codes_as_text(
 
 
 def _differ(a: pl.DataType, b: pl.DataType) -> bool:
-    """Return whether two types are of different sorts: numbers are one sort, and so are days and
-    moments.
-    """
+    """Return whether two types are of different sorts: numbers are one, days and moments one."""
     alike = (a.is_numeric() and b.is_numeric()) or any(
         isinstance(a, sort) and isinstance(b, sort) for sort in (_WORDS, _DAYS)
     )

@@ -325,9 +325,7 @@ def _hand_over(
 
 @contextmanager
 def _writing(name: Source, kind: Format) -> Iterator[None]:
-    """Report in plain words that a file cannot be written; the writers' own messages quote
-    cells.
-    """
+    """Report in plain words that a file cannot be written: the writers' messages quote cells."""
     try:
         yield
     except TulleError:

@@ -17,13 +17,16 @@ from tulle.table._codecs import (
     Affine,
     Problem,
     never_missing,
+    one_scale,
+    places_in,
     refuse,
     refuse_other_type,
+    values_at,
     wrong_type,
 )
 from tulle.table._drawing import Grouped, among_present, choose_states
 from tulle.table._rare import Crowd, Hierarchy, merge_categories, nearest_codes
-from tulle.table._series import filled, free_name, is_missing, with_nulls
+from tulle.table._series import filled, free_name, is_missing
 from tulle.table._text_codes import as_codes, code_words
 from tulle.table.schema import Column, Kind
 
@@ -233,7 +236,7 @@ class CategoryCodec:
     def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
         """Return a column from its dimensions; every value is in the domain."""
         if not len(self.domain):
-            return pl.Series(self.name, [None] * len(block), dtype=self.dtype)
+            return values_at(self.domain, np.full(len(block), -1), self.name)
         indicators = [block[:, place] for place in range(self.top)]
         gone = [block[:, -1]] if self.missing else []
         means = grouped.means if grouped is not None else None
@@ -248,7 +251,9 @@ class CategoryCodec:
                 shares.append(1 - _total([*shares, *away], len(means)))
         states = choose_states([*indicators, *gone], [*shares, *away], grouped)
         picked = np.where(states == self.top, self.top + ranks, states) if self.tail else states
-        return self._typed(picked, states == len(indicators) if self.missing else None)
+        if self.missing:
+            picked = np.where(states == len(indicators), -1, picked)
+        return values_at(self.domain, np.minimum(picked, len(self.domain) - 1), self.name)
 
     def as_known(self, series: pl.Series) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
@@ -266,15 +271,10 @@ class CategoryCodec:
 
     def restore(self, cells: Any) -> pl.Series:
         """Return a column of values that may be shown from codes, -1 where missing."""
-        if not len(self.domain):
-            return pl.Series(self.name, [None] * len(cells), dtype=self.dtype)
-        places = with_nulls(pl.Series(np.maximum(cells, 0)), np.asarray(cells) < 0)
-        return self.domain.gather(places).alias(self.name)
+        return values_at(self.domain, np.asarray(cells), self.name)
 
     def _read(self, series: pl.Series) -> tuple[Ints, NDArray[np.bool_], list[Problem]]:
-        """Return the place of each value in the domain, which ones are missing, and what is
-        wrong.
-        """
+        """Return each value's place in the domain, which are missing, and what is wrong."""
         series = self._coded(series)
         absent = is_missing(series)
         try:
@@ -323,12 +323,7 @@ class CategoryCodec:
 
     def _places(self, series: pl.Series) -> pl.Series:
         """Return the place of each value in the domain; null where it is not in it."""
-        if not len(self.domain):
-            return pl.Series([None] * len(series), dtype=pl.Int64)
-        if series.dtype != self.dtype:
-            series = series.cast(self.dtype, strict=False)
-        places = pl.Series(np.arange(len(self.domain)))
-        return series.replace_strict(self.domain, places, default=None, return_dtype=pl.Int64)
+        return places_in(self.domain, series)
 
     def _ranks(self, code: Floats, elsewhere: Floats, grouped: Grouped | None) -> Ints:
         """Return the place among the rarer categories that a code stands for."""
@@ -342,7 +337,7 @@ class CategoryCodec:
 
     def rescale(self, variances: Floats) -> None:
         """Take the scale from the variances of the dimensions."""
-        self.scales = _one_scale(float(variances.sum()), self.weight, self.width)
+        self.scales = one_scale(float(variances.sum()), self.weight, self.width)
 
     def _fit_scales(self, rows: int) -> None:
         rows = max(rows, 1)
@@ -355,13 +350,7 @@ class CategoryCodec:
         if self.missing:
             rate = 1 - self.counts.sum() / rows
             variance += rate * (1 - rate)
-        self.scales = _one_scale(variance, self.weight, self.width)
-
-    def _typed(self, picked: Ints, absent: NDArray[np.bool_] | None) -> pl.Series:
-        places = pl.Series(np.minimum(picked, len(self.domain) - 1))
-        if absent is not None:
-            places = with_nulls(places, absent)
-        return self.domain.gather(places).alias(self.name)
+        self.scales = one_scale(variance, self.weight, self.width)
 
     def merge(self, other: CategoryCodec) -> tuple[Self, Affine, Affine]:
         """Return the code of both domains, and the way of each part into it."""
@@ -448,11 +437,6 @@ def _counted(series: pl.Series) -> tuple[pl.Series, Ints]:
     table = series.drop_nulls().alias("value").value_counts()
     table = table.sort("count", "value", descending=[True, False])
     return table["value"].alias(series.name), table["count"].cast(pl.Int64).to_numpy()
-
-
-def _one_scale(variance: float, weight: float, width: int) -> Floats:
-    """Return one scale for all dimensions, so that their variances add up to ``weight ** 2``."""
-    return np.full(width, np.sqrt(variance) / weight if variance > 0 else 1.0)
 
 
 def _total(parts: list[Floats], length: int) -> Floats:

@@ -14,10 +14,11 @@ from scipy.linalg import block_diag
 from tulle._json import dtype_from_json, dtype_to_json, series_from_json, series_to_json
 from tulle._moments import GroupMoments
 from tulle._shape.columns import CategoryColumn, NumberColumn
-from tulle._types import Floats
+from tulle._types import Floats, Ints
 from tulle.errors import DataError
 from tulle.table._drawing import Grouped
 from tulle.table._rare import Tails
+from tulle.table._series import with_nulls
 from tulle.table._states import Writing
 from tulle.table.schema import Kind
 
@@ -96,6 +97,29 @@ def never_missing(codec: Codec, rows: NDArray[np.bool_]) -> Problem:
         f"column '{codec.name}' has missing values, but had none in the initial data",
         "fit on data with missing values, or fill them in",
     )
+
+
+def places_in(domain: pl.Series, series: pl.Series) -> pl.Series:
+    """Return the place of each value in a domain; null where it is not in it."""
+    if not len(domain):
+        return pl.Series([None] * len(series), dtype=pl.Int64)
+    if series.dtype != domain.dtype:
+        series = series.cast(domain.dtype, strict=False)
+    places = pl.Series(np.arange(len(domain)))
+    return series.replace_strict(domain, places, default=None, return_dtype=pl.Int64)
+
+
+def values_at(domain: pl.Series, places: Ints, name: str) -> pl.Series:
+    """Return the values at places of a domain; -1, or an empty domain, is missing."""
+    if not len(domain):
+        return pl.Series(name, [None] * len(places), dtype=domain.dtype)
+    found = with_nulls(pl.Series(np.maximum(places, 0)), places < 0)
+    return domain.gather(found).alias(name)
+
+
+def one_scale(variance: float, weight: float, width: int) -> Floats:
+    """Return one scale for all dimensions, so that their variances add up to ``weight ** 2``."""
+    return np.full(width, np.sqrt(variance) / weight if variance > 0 else 1.0)
 
 
 # Two codes of the same column as one: categories, missing states and ranges of both. The

@@ -31,9 +31,7 @@ class Grouped:
     def of(
         cls, matrix: Floats, groups: Ints, means: Floats | None, rng: np.random.Generator
     ) -> Grouped:
-        """Return groups with the means of the rows themselves where the groups' own are not
-        given.
-        """
+        """Return groups, with the means of the rows where the groups' own are not given."""
         if means is None:
             sizes = np.bincount(groups).astype(np.int64)
             sums = [np.bincount(groups, weights=column) for column in matrix.T]

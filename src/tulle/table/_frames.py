@@ -38,9 +38,7 @@ class Exit(Protocol):
 
     @property
     def plain(self) -> bool:
-        """Return whether the input was an array or a list: no names, and numbers of no declared
-        precision.
-        """
+        """Return whether the input was an array or a list: without names or declared precision."""
         ...
 
     def leave(self, frame: pl.DataFrame) -> Any:
@@ -246,9 +244,7 @@ class _ArrayExit:
         return array
 
     def _holding(self, frame: pl.DataFrame) -> np.dtype[Any]:
-        """Return the type of the array, wider if it came for part of the data only: a stream's
-        begin.
-        """
+        """Return the type of the array, wider if only the beginning of a stream came in it."""
         kind, types = self.dtype.kind, frame.dtypes
         if kind == "U" and all(dtype == pl.String for dtype in types):
             longest: list[Any] = [series.str.len_chars().max() or 1 for series in frame]

@@ -348,9 +348,7 @@ def _high_codes(
 
 
 def _is_family(codes: Floats) -> bool:
-    """Return whether numbers are 9, 99, 99.9, ... or such codes as 97, 98, 99 or 7, 8, 9
-    together.
-    """
+    """Return whether numbers are 9, 99, 99.9, ... or 97, 98, 99 or 7, 8, 9 together."""
     last = _text(codes[-1]).replace(".", "")
     if not (set(last) == {"9"} or (set(last[:-1]) == {"9"} and last[-1] in "678")):
         return False

@@ -71,9 +71,7 @@ class NumberFormat:
 
     @property
     def example(self) -> str:
-        """Return a number in this format, for a policy; ``*`` stands for as many digits as
-        needed.
-        """
+        """Return a number in this format, for a policy; ``*`` stands for any number of digits."""
         digits = 2 if self.decimals is None else self.decimals
         value = 1234567 + round(0.891234567891, digits)
         shown = replace(self, decimals=digits)._text(value if self.negative == "-1" else -value)

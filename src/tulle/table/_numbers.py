@@ -665,7 +665,8 @@ class NumberCodec:
             joined.low = min(_moved(codec.low, codec, joined) for codec in observed)
             joined.high = max(_moved(codec.high, codec, joined) for codec in observed)
         pairs = {
-            codec.pair and tuple(_moved(end, codec, joined) for end in codec.pair)
+            codec.pair
+            and (_moved(codec.pair[0], codec, joined), _moved(codec.pair[1], codec, joined))
             for codec in observed
         }
         joined.pair = pairs.pop() if len(pairs) == 1 else None
@@ -684,8 +685,7 @@ class NumberCodec:
         return FIRST + len(self._special) - len(self.heaps) + self.heaps.index(part.heaps[heap])
 
     def _way_into(self, joined: NumberCodec) -> Affine:
-        linear = np.zeros((self.width, joined.width))
-        shift = np.zeros(joined.width)
+        linear, shift = np.zeros((self.width, joined.width)), np.zeros(joined.width)
         linear[0, 0] = self.tick / joined.tick
         shift[0] = _moved(0.0, self, joined)
         for place, state in enumerate(self.extra, start=1):

@@ -18,14 +18,17 @@ from tulle.table._codecs import (
     Affine,
     Problem,
     never_missing,
+    one_scale,
+    places_in,
     refuse,
     refuse_other_type,
+    values_at,
     wrong_type,
 )
 from tulle.table._drawing import Grouped, choose_states
 from tulle.table._precision import decimals_of
 from tulle.table._rare import Crowd
-from tulle.table._series import filled, is_missing, with_nulls
+from tulle.table._series import filled, is_missing
 from tulle.table._states import STATE, plain_text
 from tulle.table._words import places_on_scale
 from tulle.table.schema import Column, Kind
@@ -160,11 +163,7 @@ class OrderedCodec:
 
     def _values(self, states: Ints) -> pl.Series:
         values = pl.concat([self.domain, self.special])
-        if not len(values):
-            return pl.Series(self.name, [None] * len(states), dtype=self.dtype)
-        gone = states >= len(values)
-        places = with_nulls(pl.Series(np.where(gone, 0, states)), gone)
-        return values.gather(places).alias(self.name)
+        return values_at(values, np.where(states >= len(values), -1, states), self.name)
 
     def as_known(self, series: pl.Series) -> NumberColumn | CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
@@ -184,12 +183,9 @@ class OrderedCodec:
         return NumberColumn(self.name, values, decimals, tuple(states.tolist()), coded=True)
 
     def restore(self, cells: Any) -> pl.Series:
-        """Return a column of known values from what :meth:`plain` gives, the nearest if need be."""
-        steps, size, numbers = (
-            len(self.domain),
-            len(self.domain) + len(self.special),
-            self._numbers(),
-        )
+        """Return a column of known values from what :meth:`as_known` gives, or the nearest."""
+        steps, numbers = len(self.domain), self._numbers()
+        size = steps + len(self.special)
         if numbers is None:
             return self._values(np.where(np.asarray(cells) < 0, size, cells).astype(np.int64))
         values = np.asarray(cells, dtype=np.float64)
@@ -215,21 +211,15 @@ class OrderedCodec:
         if self.dtype == pl.Boolean and series.dtype not in (pl.Boolean, pl.Null):
             return np.zeros(len(series), np.int64), [wrong_type(self, series)]
         try:
-            if series.dtype != self.dtype:
-                series = series.cast(self.dtype, strict=False)
-            places = pl.Series(np.arange(size))
-            found = (
-                series.replace_strict(values, places, default=None, return_dtype=pl.Int64)
-                if size
-                else pl.Series([None] * len(series), dtype=pl.Int64)
-            )
+            found = places_in(values, series)
         except pl.exceptions.PolarsError:  # types of which nothing converts to the known one
             return np.zeros(len(series), np.int64), [wrong_type(self, series)]
         codes = np.array(filled(found, _UNKNOWN), dtype=np.int64)
         problems = []
         unknown = (codes == _UNKNOWN) & ~absent
         if unknown.any() and self.too_few[0]:
-            codes[unknown] = self._nearest(series.filter(pl.Series(unknown)))
+            rare = series.filter(pl.Series(unknown)).cast(self.dtype, strict=False)
+            codes[unknown] = self._nearest(rare)
         elif unknown.any():
             reason = f"column '{self.name}' holds a value that did not occur in the initial data"
             remedy = "fit on data with all values, or map it to a known one"
@@ -247,9 +237,7 @@ class OrderedCodec:
 
     def rescale(self, variances: Floats) -> None:
         """Take the scale from the variances of the dimensions."""
-        total = float(variances.sum())
-        unit = np.sqrt(total) / self.weight if total > 0 else 1.0
-        self.scales = np.full(self.width, unit)
+        self.scales = one_scale(float(variances.sum()), self.weight, self.width)
 
     def merge(self, other: OrderedCodec) -> tuple[Self, Affine, Affine]:
         """Return the code of the values of both, and the way of each part into it."""

@@ -172,9 +172,7 @@ def _ticks(series: Any, empty: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _zone(zone: Any) -> str | None:
-    """Return the zone's name if polars knows it; fixed offsets become UTC, the way back restores
-    them.
-    """
+    """Return the zone's name if polars knows it; fixed offsets are UTC until the way back."""
     from zoneinfo import available_timezones
 
     if zone is None:

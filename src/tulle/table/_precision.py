@@ -22,9 +22,7 @@ _FEW = 0.05  # of the records: those at hours that are not kept
 
 
 def tick_sizes(dtype: Any) -> list[int]:
-    """Return days, hours, minutes, seconds ... in the physical unit of a polars type, coarsest
-    first.
-    """
+    """Return days, hours, minutes ... in the unit of a polars type, coarsest first."""
     if dtype == pl.Date:
         return [1]
     second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(dtype, "time_unit", None) or "ns"]

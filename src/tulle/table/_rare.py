@@ -169,7 +169,7 @@ def nearest_codes(known: Sequence[Any], asked: Sequence[Any]) -> Ints:
 
 
 def _numbers(values: Sequence[Any]) -> Floats:
-    """Return values as numbers, NaN for what is none."""
+    """Return values as numbers, NaN for what is not one."""
     texts = pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
     numbers = texts.cast(pl.Float64, strict=False).to_numpy()
     return np.where(np.isfinite(numbers), numbers, np.nan)
@@ -270,7 +270,7 @@ class Hierarchy:
 def safe_bounds(
     values: Floats, crowd: Crowd, rows: Any, *, origin: float = 0.0
 ) -> tuple[float, float]:
-    """Find bounds of numbers that are no single person's value.
+    """Find bounds of numbers that are not a single person's value.
 
     A bound is the smallest (largest) value if at least ``k`` people hold it; else the mean of the
     middle half of the ``k`` people at that end, rounded outwards to a round number (counted from

@@ -99,9 +99,7 @@ def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
 
 
 def is_opaque(dtype: pl.DataType) -> bool:
-    """Return whether cells are not single values but lists, objects or bytes, which are never
-    released.
-    """
+    """Return whether cells are lists, objects or bytes, which are never released."""
     return dtype.is_nested() or dtype in (pl.Binary, pl.Object)
 
 

@@ -83,7 +83,7 @@ def test_the_nearest_of_another_person_is_found(seed: int, count: int, most: int
 @given(st.integers(0, 2**32))
 def test_halves_of_a_control_share_nobody(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    first, second = visits(rng).halves(rng)
+    (first, second), _ = visits(rng).parted(2, rng)
     assert first.people is not None
     assert second.people is not None
     assert not set(first.people) & set(second.people)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
-from tulle._commands._columns import words_of
+from tulle._commands._columns import with_file_codes, words_of
 from tulle._commands._linked import is_linked, open_linked
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
@@ -150,15 +150,17 @@ def _audit_whole(
     """Audit tables that memory holds."""
     from tulle.auditing import audit
     from tulle.auditing.audit import with_rules
-    from tulle.io.read import codes_as_text, read_like, read_table
+    from tulle.io.read import codes_as_text, read_like, read_written
     from tulle.table._series import is_opaque
 
     further: dict[str, Any] = {}
     outside = () if control is None else (control,)
     compared = [original, release, *outside, *earlier]
-    table = read_table(original)
+    table, written = read_written(original)
     others = [read_like(file, table, original) for file in compared[1:]]
     columns = _known_columns(table, others[0], release, options)
+    described = [column for column in columns.values() if isinstance(column, Column)]
+    columns |= {column.name: column for column in with_file_codes(described, written, table)}
     if worst_case:
         further["worst_case"] = _maker(release, columns)
     words = words_of(columns.values())
@@ -190,7 +192,7 @@ def _audit_linked(
     asked: Mapping[str, Any],
 ) -> Audit:
     """Audit people who have rows in several tables."""
-    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing._database import ComparedPeople, refuse_known_keys
     from tulle.auditing.audit import audit_people
 
     _refuse_given(asked, "is for a single table, not for linked ones: drop it")
@@ -200,6 +202,7 @@ def _audit_linked(
     others = None
     if control is not None:
         others = open_linked(control, policy, file, like=people).database
+    refuse_known_keys(people.database, released)
     compared = ComparedPeople(people.database, released, others, people.columns)
     with options.naming():
         return audit_people(compared, options.seed, **_asked(release, options))
@@ -207,7 +210,7 @@ def _audit_linked(
 
 def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:
     """Return whether the tables should not be read into memory whole."""
-    from tulle._commands._large import needed
+    from tulle._commands._memory import needed
 
     files = [file for file in (original, release) if format_of(file) is not Format.SQL]
     return sum(map(needed, files)) > _memory(options)
@@ -215,7 +218,7 @@ def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool
 
 def _memory(options: Auditing) -> int:
     """Return the bytes beyond which tables are read in batches."""
-    from tulle._commands._large import half_of_memory, parse_size
+    from tulle._commands._memory import half_of_memory, parse_size
 
     with options.naming():
         return int(half_of_memory()) if options.memory is None else parse_size(options.memory)
@@ -372,7 +375,7 @@ def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], 
             f"release next to it: {display_name(release)} has "
             f"{'none' if made is None else f'one of {made.method}'}"
         )
-    from tulle._commands.condense import Condensing, make_release
+    from tulle._commands._condensing import Condensing, make_release
 
     kept = {
         name: made.parameters[name] for name in Condensing().values() if name in made.parameters
@@ -399,7 +402,7 @@ def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
 
 def _made(release: FilePath) -> Changes:
     """Return how many people the release rests on by its manifest, and of a risk accepted."""
-    from tulle._commands._large import RESTS_ON
+    from tulle._commands._condensed import RESTS_ON
 
     if not has_manifest(release):
         return {}

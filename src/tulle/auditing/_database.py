@@ -178,14 +178,24 @@ def compared_databases(
         for one in (release, control)
     ]
     assert others[0] is not None
-    name = original.people
-    for key in original.keys.get(name, ()):
-        refuse_true_keys(key, original.tables[name][key], others[0].tables[name][key])
+    refuse_known_keys(original, others[0])
     columns = {
         name: list(Schema.of(original.columns.get(name), table))
         for name, table in original.tables.items()
     }
     return ComparedPeople(original, others[0], others[1], columns)
+
+
+def refuse_known_keys(original: Database, release: Database) -> None:
+    """Raise if a release has the keys of the original, of people or of rows of theirs."""
+    for name, keys in original.keys.items():
+        data = {*original.order.get(name, ()), *original.links.get(name, ())}
+        for key in () if name in original.look_ups or data & {*keys} else keys:
+            own, new = original.tables[name][key], release.tables[name][key]
+            if name == original.people:
+                refuse_true_keys(key, own, new)
+            elif own.dtype == pl.String:  # numbers of some rows of a release coincide by chance
+                refuse_true_keys(f"{name}.{key}", own, new)
 
 
 def linked_like(database: Database, tables: Mapping[str, Any]) -> Database:

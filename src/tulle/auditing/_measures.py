@@ -18,12 +18,13 @@ from tulle._metrics.loss import interval_width
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
 from tulle._metrics.models import Lesson, train_on_release
 from tulle._metrics.peers import adversarial_accuracy, dcr_share, epsilon_risk
+from tulle._people import distinct_people
 from tulle._threads import on_all_cores
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
 from tulle.errors import DataError, ParameterError
 from tulle.table._series import is_class
-from tulle.table.schema import Kind
+from tulle.table.schema import Kind, Role
 
 _MOST_COMPARED = 4_000  # records of each table, all with all
 _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
@@ -115,6 +116,29 @@ def _marginal(tables: Aligned, name: str) -> dict[str, Any]:
         "missing_original": rates[0],
         "missing_release": rates[1],
     }
+
+
+def weighted(tables: Aligned, k: int) -> dict[str, float]:
+    """Compute how far survey weights moved shares that ``k`` people hold, and means."""
+    names, both = tables.of_role(Role.WEIGHT), (tables.original, tables.release)
+    if len(names) != 1:
+        return {}
+    weights = [frame[names[0]].fill_null(0).to_numpy().astype(float) for frame in tables.frames[:2]]
+    shares = [w / w.sum() for w in weights]
+    gaps = [abs(float(weights[1].sum() / weights[0].sum()) - 1)]
+    for name in tables.columns:
+        parts = [records.only([name]) for records in both]
+        if parts[0].numbers.shape[1] and name != names[0]:
+            columns = [_with_gaps(part)[:, 0] for part in parts]
+            there = [np.isfinite(column) for column in columns]
+            means = [s[t] @ c[t] / s[t].sum() for s, t, c in zip(shares, there, columns) if t.any()]
+            gaps.append(abs(float(np.subtract(*means))) if len(means) == 2 else 0.0)
+        elif parts[0].codes.shape[1]:
+            size = max(int(part.codes.max(initial=0)) for part in parts) + 1
+            sums = [np.bincount(p.codes[:, 0], s, size) for p, s in zip(parts, shares)]
+            held = distinct_people(parts[0].codes[:, 0], parts[0].people, size) >= k
+            gaps.append(float(np.abs(sums[0] - sums[1])[held].max(initial=0.0)))
+    return {"weighted_difference": max(gaps)}
 
 
 def worst_column(distances: dict[str, dict[str, Any]]) -> dict[str, str]:

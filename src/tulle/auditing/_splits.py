@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,26 +92,66 @@ def attack_splits(
     names = table.columns
     table, columns, person = _numbered(table, columns, most, rng)
     target = next((c.name for c in columns if c.role is Role.TARGET), None)
+
+    def attacked(rows: Rows, own: np.random.Generator) -> tuple[list[AttackResult], int]:
+        members = table[rows.members]
+        release = _quietly(make, members.select(names), int(own.integers(2**31)))
+        compared = members, release, table[rows.control]
+        people = compared_rows(compared, columns, order)
+        if people is None:
+            return attacks_on(align_made(*compared, columns), own, quick=quick), release.height
+        return attacks_on_people(people, own, quick=quick), release.height
+
+    parts = partial(rotated, table, PARTS, person=person, target=target, rng=rng)
+    return _pooled(parts, attacked, count, rng, patient=patient)
+
+
+def attack_linked_splits(
+    people: int,
+    make: Callable[[Ints, Ints, int], ComparedPeople],
+    rng: np.random.Generator,
+    count: int,
+    *,
+    most: int,
+    quick: bool = True,
+    patient: bool = False,
+) -> Splits:
+    """Make ``count`` releases of several tables, each of other two thirds of so many people.
+
+    ``make`` gets the members, those who are kept out and a seed.
+    """
+    everybody = rng.permutation(people)[:most]
+    frame = pl.DataFrame({"person": everybody})
+
+    def attacked(rows: Rows, own: np.random.Generator) -> tuple[list[AttackResult], int]:
+        parts = everybody[rows.members], everybody[rows.control]
+        compared = _quietly(make, *parts, int(own.integers(2**31)))
+        return attacks_on_people(compared, own, quick=quick), compared.databases[1].n_people
+
+    parts = partial(rotated, frame, PARTS, person="person", target=None, rng=rng)
+    return _pooled(parts, attacked, count, rng, patient=patient)
+
+
+def _pooled(
+    deal: Callable[[], list[Rows]],
+    attacked: Callable[[Rows, np.random.Generator], tuple[list[AttackResult], int]],
+    count: int,
+    rng: np.random.Generator,
+    *,
+    patient: bool,
+) -> Splits:
+    """Attack releases of parts in turn, and pool what was found by attack."""
     parts: list[Rows] = []
     found: dict[str, list[AttackResult]] = {}
     together: list[AttackResult] = []
     made = released = 0
     with bar("releases of parts", count) as advance:
         while made < count or (patient and made < _PATIENCE * count and _are_open(together)):
-            if not parts:
-                parts = list(rotated(table, PARTS, person=person, target=target, rng=rng))
-            rows, own = parts.pop(0), spawn(rng, 1)[0]
-            members = table[rows.members]
-            release = _quietly(make, members.select(names), int(own.integers(2**31)))
-            compared = members, release, table[rows.control]
-            people = compared_rows(compared, columns, order)
-            if people is None:
-                results = attacks_on(align_made(*compared, columns), own, quick=quick)
-            else:
-                results = attacks_on_people(people, own, quick=quick)
+            parts = parts or list(deal())
+            results, size = attacked(parts.pop(0), spawn(rng, 1)[0])
             for result in results:
                 found.setdefault(result.name, []).append(result)
-            made, released = made + 1, released + release.height
+            made, released = made + 1, released + size
             advance(int(made <= count))
             if made % count == 0:
                 pools = (pooled(one) for one in found.values())
@@ -130,10 +171,10 @@ def _is_idle(result: AttackResult) -> bool:
     return tried < LEAST and grade(result.name, result.to_dict(), 1) == "undecided"
 
 
-def _quietly(make: Make, members: pl.DataFrame, seed: int) -> pl.DataFrame:
+def _quietly(make: Callable[..., Any], *given: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # it is tried, and never released
-        return make(members, seed)
+        return make(*given)
 
 
 def _numbered(

@@ -30,6 +30,7 @@ from tulle.table._frames import enter
 from tulle.table._precision import as_decimals, decimals_of, in_singles
 from tulle.table._series import person_names
 from tulle.table._states import writing_of
+from tulle.table._text_codes import as_codes, code_words
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
 
@@ -182,6 +183,8 @@ def read_values(
     found = dict(tables)
     for name in names:
         entry, series = entries.get(name), tables["original"][name]
+        if isinstance(entry, Column) and entry.text:
+            _code_texts(found, name)
         if isinstance(entry, Column) and entry.kind in (*NUMBERS, Kind.DATETIME):
             writing = writing_of(series, entry)
             if writing is not None:
@@ -190,6 +193,13 @@ def read_values(
         if series.dtype == pl.Float64 and in_singles(_present(series.fill_null(np.nan).to_numpy())):
             _replace(found, name, as_decimals)
     return found
+
+
+def _code_texts(tables: dict[str, pl.DataFrame], name: str) -> None:
+    """Read free text as the codes of a release: those of its words that tell most texts apart."""
+    released = set(tables["release"][name].drop_nulls().cast(pl.String))
+    words = [word for word in code_words(tables["original"][name], None) if word in released]
+    _replace(tables, name, lambda texts: as_codes(texts, words))
 
 
 def _replace(
@@ -348,8 +358,8 @@ def refuse_true_keys(column: str, original: pl.Series, release: pl.Series) -> No
     known = int((new.is_in(old.implode()) & ~by_chance.fill_null(False)).sum())
     if 2 * known > len(new):
         raise DataError(
-            f"{known} of {len(new)} people of the release have keys of the original in column "
-            f"'{column}': they are named. Give them new keys, or leave the column out"
+            f"{known} of {len(new)} keys of the release are keys of the original in column "
+            f"'{column}': they name people. Give the release new keys, or leave the column out"
         )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, tries_of
+from tulle._attacks.result import AttackResult
 from tulle._types import Flags, Floats, Ints
 
 _ROOM = 4.0  # numbers nobody has, next to one's own: with fewer, finding the own one means little
@@ -58,19 +58,16 @@ def exact_values(
     strange, strangers = None, None
     if control is not None:
         strange, _, strangers = _found(columns, control, outside, rng, attempts, own=False)
-    known = strange is not None and len(strange) > 0
-    return AttackResult(
+    return AttackResult.of(
         "exact_values",
-        len(right),
-        int(right.sum()),
-        float(guessed.sum()),
-        int(strange.sum()) if strange is not None and known else None,
-        len(strange) if strange is not None and known else None,
+        right,
+        guessed.sum(),
+        strange,
+        people=whose,
+        strangers=strangers,
         story="Anybody who reads the release and knows a number that only one person has. Right "
         "if that very number stands in its column; guessing is how many of the numbers next to "
         "it, which nobody has, stand there.",
-        inside=tries_of(whose, right),
-        outside=tries_of(strangers, strange) if known else None,
     )
 
 

@@ -137,3 +137,16 @@ def test_the_worst_case_takes_one_record_of_each_person() -> None:
     release = condenser.fit_resample(original)
     found = audit(original, release, None, policy, 0, worst_case=condenser, attempts=4).to_dict()
     assert found["attacks"]["worst_case:outlier"]["details"]["records in each"] <= 120
+
+
+def test_a_number_counts_once_whoever_has_it() -> None:
+    rng = np.random.default_rng(0)
+    held = np.arange(0, 1000, 10.0)[:, None]
+    strangers = np.repeat(np.arange(5, 955, 10.0), 2)[:, None]  # two have each, nobody in the data
+    found = exact_values(
+        held, held, np.ones(1), rng, control=strangers, people=(np.arange(100), np.arange(190))
+    )
+    assert found is not None
+    assert found.outside is not None
+    assert found.control_attempts == 190
+    assert len(np.unique(found.outside.people)) == 95

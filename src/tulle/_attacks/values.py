@@ -17,6 +17,7 @@ from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult
 from tulle._types import Flags, Floats, Ints
 
+_ODD = 1_000_003
 _ROOM = 4.0  # numbers nobody has, next to one's own: with fewer, finding the own one means little
 
 
@@ -121,7 +122,11 @@ def _found(
     *,
     own: bool,
 ) -> tuple[Flags, Floats, Ints | None]:
-    """Look for one number of some people: which are there, how many by chance, and whose."""
+    """Look for one number of some people: which are there, how many by chance, and which it is.
+
+    Whether a number is there does not depend on who has it: where the same people are tried in
+    several releases, the number is what counts once.
+    """
     rows = Records.of_numbers(numbers, people=people).sample(attempts, rng)
     tried = numbers[rows]
     fit = np.stack([c.is_own(tried[:, place], own) for place, c in enumerate(columns)], axis=1)
@@ -132,4 +137,7 @@ def _found(
         mine = fit.any(axis=1) & (lots == place)
         right[mine], chance[mine] = column.look(tried[mine, place])
     some = fit.any(axis=1)
-    return right[some], chance[some], None if people is None else people[rows[some]]
+    if people is None:
+        return right[some], chance[some], None
+    numbers = tried[np.flatnonzero(some), lots[some]] + 0.0
+    return right[some], chance[some], numbers.view(np.int64) * _ODD + lots[some]

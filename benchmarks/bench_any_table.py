@@ -177,7 +177,7 @@ def _alarms(table: pl.DataFrame, columns: list[Any], seed: int) -> tuple[int, in
         return released[own.integers(released.height, size=part.height)]
 
     count, most = bounds(people.height, choosing=False, quick=False)
-    splits = attack_splits(people, columns, make, rng, count, most=most)
+    splits = attack_splits(people, columns, make, rng, count, most=most, patient=True)
     grades = [grade(one.name, one.to_dict(), len(splits.attacks)) for one in splits.attacks]
     return len(grades), sum(one in ("notable", "grave") for one in grades)
 

@@ -83,7 +83,7 @@ def test_the_nearest_of_another_person_is_found(seed: int, count: int, most: int
 @given(st.integers(0, 2**32))
 def test_halves_of_a_control_share_nobody(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    first, second = visits(rng).halves(rng)
+    (first, second), _ = visits(rng).parted(2, rng)
     assert first.people is not None
     assert second.people is not None
     assert not set(first.people) & set(second.people)
@@ -137,3 +137,16 @@ def test_the_worst_case_takes_one_record_of_each_person() -> None:
     release = condenser.fit_resample(original)
     found = audit(original, release, None, policy, 0, worst_case=condenser, attempts=4).to_dict()
     assert found["attacks"]["worst_case:outlier"]["details"]["records in each"] <= 120
+
+
+def test_a_number_counts_once_whoever_has_it() -> None:
+    rng = np.random.default_rng(0)
+    held = np.arange(0, 1000, 10.0)[:, None]
+    strangers = np.repeat(np.arange(5, 955, 10.0), 2)[:, None]  # two have each, nobody in the data
+    found = exact_values(
+        held, held, np.ones(1), rng, control=strangers, people=(np.arange(100), np.arange(190))
+    )
+    assert found is not None
+    assert found.outside is not None
+    assert found.control_attempts == 190
+    assert len(np.unique(found.outside.people)) == 95

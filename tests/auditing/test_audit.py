@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tests.reference.audit_condense import condensed
 from tests.reference.audit_people import people_table
 from tulle import Audit, audit
+from tulle.auditing._tables import align
+from tulle.auditing.audit import audited
 
 FIGURES = ("rate", "low", "high", "baseline", "control", "risk")
 
@@ -29,6 +33,30 @@ def test_a_whisper_of_noise_is_caught(data: tuple) -> None:
     for name in ("near_copies", "linkage", "linkage_one_to_one", "membership", "singling_out"):
         assert attacks[name]["risk"] > 0.8, name
     assert found.to_dict()["metrics"]["nearest_record_loss"] < 0.01
+
+
+def _people(count: int, seed: int) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=count)
+    return pl.DataFrame({"x": x, "y": x + rng.normal(size=count), "z": rng.exponential(size=count)})
+
+
+@pytest.mark.parametrize(
+    "release, allowed",
+    [
+        (lambda own, others: own[:40], {"bad"}),  # a twentieth of the records, verbatim
+        (lambda own, others: pl.concat([others[30:], own[:30]]), {"bad", "caution"}),
+        (lambda own, others: others.select(-pl.all()), {"undecided"}),  # nobody can use it
+        (lambda own, others: others, {"good", "undecided"}),
+    ],
+    ids=["a sample", "thirty people among others", "useless", "other people"],
+)
+def test_known_releases_are_judged_as_they_must_be(
+    release: Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame], allowed: set[str]
+) -> None:
+    own, control, others = (_people(n, seed) for seed, n in enumerate((800, 400, 800)))
+    tables = align(own, release(own, others), control, None)
+    assert audited(tables, 0, quick=True).verdict["privacy"]["level"] in allowed
 
 
 @pytest.mark.slow

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from tulle._attacks.nearest import nearest, spacing
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, Tries, tries_of
+from tulle._attacks.result import AttackResult, Tries
 from tulle._types import Flags, Floats
 
-NEAR = 0.1  # of the way to the nearest other person
+_NEAR = 0.1  # of the way to the nearest other person
 BEYOND_CHANCE = "share of the release that is copied beyond chance"
 _IMPROBABLE = 0.01  # so a release of other people raises a false alarm at most once in a hundred
 _SELDOM = 0.05  # ... where another test says so as well
@@ -26,7 +26,7 @@ EXACT_STORY = (
     "Anyone who reads the release. Right if a person's record appears in it unchanged, in every "
     "column."
 )
-NEAR_STORY = (
+_NEAR_STORY = (
     "Anyone who reads the release and knows a person's record. Right if a released record differs "
     "from it, over all columns, by less than a tenth of the way to the nearest other person."
 )
@@ -79,26 +79,18 @@ def near_copies(
     """Count the people from whom a released record differs by almost nothing."""
     rows = original.sample(attempts, rng)
     people, apart = original.take(rows), spacing(rows, original)
-    strange: int | None = None
-    others: Tries | None = None
-    strangers = 0
+    strange, outside = None, None
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
-        far = nearest(outside, original).distances[:, 0]
-        found = _are_near(outside, release, far)
-        strange, strangers = int(found.sum()), len(outside)
-        others = tries_of(outside.people, found)
-    right = _are_near(people, release, apart)
-    return AttackResult(
+        strange = _are_near(outside, release, nearest(outside, original).distances[:, 0])
+    return AttackResult.of(
         "near_copies",
-        len(people),
-        int(right.sum()),
-        int(_are_near(people, release.scrambled(rng), apart).sum()),
+        _are_near(people, release, apart),
+        _are_near(people, release.scrambled(rng), apart).sum(),
         strange,
-        strangers or None,
-        story=NEAR_STORY,
-        inside=tries_of(people.people, right),
-        outside=others,
+        people=people.people,
+        strangers=None if outside is None else outside.people,
+        story=_NEAR_STORY,
     )
 
 
@@ -152,7 +144,7 @@ def _log_ways(count: int, some: int) -> float:
 def _are_near(people: Records, release: Records, apart: Floats) -> Flags:
     distances = nearest(people, release).distances[:, 0]
     # a twin in the data leaves no room between people, but an exact copy is one all the same
-    return np.asarray((distances < NEAR * apart) | (distances == 0))
+    return np.asarray((distances < _NEAR * apart) | (distances == 0))
 
 
 def _tries(records: Records, release: Records) -> Tries | None:

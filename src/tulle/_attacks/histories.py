@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tulle._attacks.linkage import is_own
 from tulle._attacks.nearest import MISMATCH, between, nearest, spacing
 from tulle._attacks.records import Records, chosen
-from tulle._attacks.result import AttackResult, Tries, tries_of
+from tulle._attacks.result import AttackResult
 from tulle._types import Flags, Floats, Ints
 
 _STEPS = 3  # rows of a history that is worth naming
@@ -72,20 +72,16 @@ def walked(
     others = {} if control is None else dict(_walkers(control, column))
     others = {who: chain for who, chain in others.items() if chain not in times}
     right, strange = (np.array([c in shown for c in some.values()], bool) for some in (own, others))
-    return AttackResult(
+    return AttackResult.of(
         f"walked:{name}" if name else "walked",
-        len(own),
-        int(right.sum()),
+        right,
         sum(chain in guessed for chain in own.values()),
-        int(strange.sum()) if others else None,
-        len(others) or None,
+        strange,
+        people=None if whose[0] is None else whose[0][list(own)],
+        strangers=None if whose[1] is None else whose[1][list(others)],
         story=f"Somebody knows all steps of a person in '{original.records.code_names[column]}', "
         f"at least {_STEPS - 1}, which nobody else in the data walked, and looks for them. Right "
         "if a released person walked the same; the control are the steps of strangers.",
-        inside=tries_of(None if whose[0] is None else whose[0][list(own)], right),
-        outside=tries_of(
-            None if whose[1] is None or not others else whose[1][list(others)], strange
-        ),
     )
 
 
@@ -148,17 +144,13 @@ def alone_joined(
         for part in parts:
             stranger &= _held(part[3], part[0]) > 0
         outside = _held(joined[3][stranger], joined[1]) > 0
-    return AttackResult(
+    return AttackResult.of(
         "alone_joined",
-        int(member.sum()),
-        int(found[0].sum()),
-        int(found[1].sum()),
-        None if outside is None or not len(outside) else int(outside.sum()),
-        None if outside is None or not len(outside) else len(outside),
-        inside=tries_of(None if original.people is None else original.people[member], found[0]),
-        outside=None
-        if outside is None or control is None or control.people is None or not len(outside)
-        else Tries(control.people[stranger], outside),
+        found[0],
+        found[1].sum(),
+        outside,
+        people=None if original.people is None else original.people[member],
+        strangers=None if control is None or control.people is None else control.people[stranger],
         story=f"Somebody knows what each of {len(filled)} tables says of a person, numbers to a "
         "quarter of the people. In no table is the person alone, in all of them together they are. "
         "Right if a released person is the same in all of them.",
@@ -223,16 +215,13 @@ def linkage_of_rows(
         found = released.take(_linked(control[0], some, release, rng))
         strangers = is_own(between(outside, found), nearest(outside, people).distances[:, 0])
     known = people.take(tried)
-    right = is_own(between(known, released.take(links)), apart)
-    return AttackResult(
+    return AttackResult.of(
         f"linkage:rows of {name}" if name else "linkage:rows",
-        len(tried),
-        int(right.sum()),
-        int(is_own(between(known, released.take(guesses)), apart).sum()),
-        None if strangers is None or not len(strangers) else int(strangers.sum()),
-        None if strangers is None or not len(strangers) else len(strangers),
-        inside=tries_of(known.people, right),
-        outside=None if outside is None else tries_of(outside.people, strangers),
+        is_own(between(known, released.take(links)), apart),
+        is_own(between(known, released.take(guesses)), apart).sum(),
+        strangers,
+        people=known.people,
+        strangers=None if outside is None else outside.people,
         story=f"Somebody who knows up to {_KNOWN} rows of a person links them to the released "
         "person who has rows most like these. Right if that person is, over all that is known of "
         "people, plainly the same: nearer than a quarter of the way to anyone else in the data.",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tulle._attacks.inference import CLOSE, best_guess
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, tries_of
+from tulle._attacks.result import AttackResult
 
 NEIGHBOURS = 5
 
@@ -43,32 +43,29 @@ def homogeneity(
     releases = [release, *earlier]
     sure, right = _believed(people, releases, columns, secret)
     guess = best_guess(people.only([secret]), release.only([secret]))
-    strange, strangers = None, None
+    strange, outside = None, None
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
         strange = _believed(outside, releases, columns, secret)[1]
-        strangers = tries_of(outside.people, strange)
     told = (
         f"the {NEIGHBOURS} nearest released records: if they all say the same of '{secret}'"
         if not earlier
         else f"the {NEIGHBOURS} nearest records of each release: if only one answer for "
         f"'{secret}' occurs in all"
     )
-    return AttackResult(
+    return AttackResult.of(
         f"{'earlier_intersection' if earlier else 'homogeneity'}:{secret}",
-        len(people),
-        int(right.sum()),
-        int((guess & sure).sum()),
-        None if strange is None else int(strange.sum()),
-        None if strange is None else len(strange),
+        right,
+        (guess & sure).sum(),
+        strange,
+        people=people.people,
+        strangers=None if outside is None else outside.people,
         story=f"A neighbour who knows other columns of a person looks at {told}, they believe it. "
         "Right if it is true; guessing is the commonest answer for those of whom they are sure.",
         details={
             "people of whom the attacker is sure": int(sure.sum()),
             "of these, people of whom something false is believed": int((sure & ~right).sum()),
         },
-        inside=tries_of(people.people, right),
-        outside=strangers,
     )
 
 

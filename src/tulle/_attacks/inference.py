@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tulle._attacks.copies import as_bytes
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, tries_of
+from tulle._attacks.result import AttackResult
 from tulle._types import Codes, Floats, Ints
 
 CLOSE = 0.1  # standard deviations: a number that near is known
@@ -49,20 +49,18 @@ def inference(
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
         strange = _read_off(outside, seen, answers)
-    return AttackResult(
+    return AttackResult.of(
         f"inference:{secret}",
-        len(people),
-        int(right.sum()),
-        int(guess.sum()),
-        None if strange is None else int(strange.sum()),
-        None if strange is None else len(strange),
-        story=story_of(who, columns, original, secret),
-        inside=tries_of(people.people, right),
-        outside=None if outside is None else tries_of(outside.people, strange),
+        right,
+        guess.sum(),
+        strange,
+        people=people.people,
+        strangers=None if outside is None else outside.people,
+        story=_story(who, columns, original, secret),
     )
 
 
-def story_of(who: str, columns: tuple[str, ...], people: Records, secret: str) -> str:
+def _story(who: str, columns: tuple[str, ...], people: Records, secret: str) -> str:
     """Return who reads a secret, from what, and when they are right."""
     numeric = secret in people.number_names
     right_if = f"within {CLOSE:g} standard deviations" if numeric else "the same"

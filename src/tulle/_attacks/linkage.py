@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tulle._attacks.copies import as_bytes
 from tulle._attacks.nearest import between, nearest, spacing
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, Tries, tries_of
+from tulle._attacks.result import AttackResult
 from tulle._types import Flags, Floats, Ints
 
 _Join = Callable[[Records, Records], Ints]  # people, release -> the record given to each
@@ -27,7 +27,7 @@ _Join = Callable[[Records, Records], Ints]  # people, release -> the record give
 OWN = 0.25  # of the way to the nearest other person
 _CANDIDATES = 10  # released records that a person may be given in the one-to-one attack
 
-STORY = (
+_STORY = (
     "{who} who knows {known} of {attempts:,} people links each to the nearest released "
     "record{how}. Right if that record is nearer to the person, over all columns, than a quarter "
     "of the way to anyone else in the data."
@@ -99,32 +99,25 @@ def _attack(
     links = join(people.only(columns), release.only(columns))
     shuffled = release.scrambled(rng)
     guesses = join(people.only(columns), shuffled.only(columns))
-    strange: Tries | None = None
-    control_right: int | None = None
-    strangers = 0
+    strange, outside = None, None
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
-        strangers = len(outside)
         far = nearest(outside, original).distances[:, 0]
         # twins among strangers would compete, people with a twin in the data count for nothing
         _, first, same = np.unique(as_bytes(outside), return_index=True, return_inverse=True)
         found = join(outside.take(first).only(columns), release.only(columns))[same.ravel()]
-        own = _are_own(outside, release, found, far)
-        control_right, strange = int(own.sum()), tries_of(outside.people, own)
-    right = _are_own(people, release, links, apart)
+        strange = _are_own(outside, release, found, far)
     known_text = "all columns" if len(columns) == len(original.columns) else ", ".join(columns)
     how = "" if join is _join_nearest else ", no record to more than one person"
-    return AttackResult(
+    return AttackResult.of(
         name,
-        len(people),
-        int(right.sum()),
-        int(_are_own(people, shuffled, guesses, apart).sum()),
-        control_right,
-        strangers or None,
-        story=STORY.format(who=who, known=known_text, attempts=len(people), how=how),
+        _are_own(people, release, links, apart),
+        _are_own(people, shuffled, guesses, apart).sum(),
+        strange,
+        people=people.people,
+        strangers=None if outside is None else outside.people,
+        story=_STORY.format(who=who, known=known_text, attempts=len(people), how=how),
         details={"people with a twin in the data": int((apart == 0).sum())},
-        inside=tries_of(people.people, right),
-        outside=strange,
     )
 
 

@@ -6,9 +6,9 @@ the candidate shows in the release and not in the list (:mod:`tulle._attacks.tra
 the weight that it has earned: in columns that were only shuffled, a person's own numbers tell
 everything and distances nothing.
 
-The hold-out test has two turns: one half of the control is the reference list, and the other half
-are candidates who are not members; then the other way round. Weights are learnt on half of the
-candidates and used on the other half, so that many traces do not help by themselves. The
+The hold-out test has several turns: a part of the control are candidates who are not members, next
+to as many members, and the rest of it is the reference list. Weights are learnt on the candidates
+of the other turns, so that many traces do not help by themselves. The
 half of the candidates that looks most like members is called so. The rate is over members; the
 control is how often a stranger is called a member; their difference is what the literature calls
 the membership advantage. An average hides the few who stand out: so there is also the share of
@@ -17,27 +17,36 @@ members that are named while one stranger in a hundred, or in a thousand, is nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult, Tries
-from tulle._attacks.traces import area_under_curve, combined, learnt, traces
+from tulle._attacks.traces import area_under_curve, combined, learnt, standardized, traces
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError
 
 LEAST = 20  # people in the control
+_TURNS = 5
 
 
 class _Turn(NamedTuple):
-    """Candidates that are tried together: their scores, and which of them are called members."""
+    """Candidates that are tried together, and their traces."""
+
+    member: Flags
+    found: Mapping[str, Floats]
+    people: Ints | None  # who they are, where something numbers them
+
+
+class _Told(NamedTuple):
+    """What is said of the candidates of a turn: their scores, and who is called a member."""
 
     member: Flags
     score: Floats
     called: Flags
-    people: Ints | None  # who they are, where something numbers them
+    people: Ints | None
     telling: list[str]  # the traces with most weight
 
 
@@ -59,11 +68,11 @@ def membership(
             f"membership needs a control of at least {LEAST} people, but there are "
             f"{control.n_people}: keep more people out of the release"
         )
-    halves = control.halves(rng)
     tried = min(attempts, original.n_people, control.n_people)
     rows = rng.permutation(original.sample(tried, rng))
-    turns: list[_Turn] = []
-    for own, (reference, outside) in zip(np.array_split(rows, 2), (halves, halves[::-1])):
+    count = min(_TURNS, max(2, control.n_people // LEAST))
+    asked: list[_Turn] = []
+    for own, (outside, reference) in zip(np.array_split(rows, count), control.parted(count, rng)):
         strangers = outside.take(outside.sample(len(own), rng))
         if len(own) and len(strangers):
             members = original.take(own[: len(strangers)])
@@ -71,7 +80,9 @@ def membership(
             whose = None
             if members.people is not None and strangers.people is not None:
                 whose = np.concatenate([members.people, strangers.people])
-            turns += _tried_on_the_other_half(found, len(strangers), whose, rng)
+            member = np.arange(len(members) + len(strangers)) < len(members)
+            asked.append(_Turn(member, standardized(found), whose))
+    turns = [_told(one, [other for other in asked if other is not one], rng) for one in asked]
     tried = sum(int(turn.member.sum()) for turn in turns)
     return AttackResult(
         "membership",
@@ -90,27 +101,21 @@ def membership(
     )
 
 
-def _tried_on_the_other_half(
-    found: Mapping[str, Floats], members: int, people: Ints | None, rng: np.random.Generator
-) -> Iterator[_Turn]:
-    """Yield both halves of the candidates, scored by weights that were learnt on the other one."""
-    member = np.arange(2 * members) < members
-    half = np.concatenate([rng.permutation(members) % 2 for _ in range(2)])
-    for turn in range(min(2, members)):
-        some, others = half == turn, half != turn
-        weights = None
-        if others.any():
-            weights = learnt({name: trace[others] for name, trace in found.items()}, member[others])
-        score = combined({name: trace[some] for name, trace in found.items()}, weights)
-        order = np.lexsort((rng.random(len(score)), -score))  # equal ones by lot
-        called = np.zeros(len(score), dtype=bool)
-        called[order[: len(score) // 2]] = True
-        telling = [] if weights is None else [max(weights, key=weights.__getitem__)]
-        whose = None if people is None else people[some]
-        yield _Turn(member[some], score, called, whose, telling)
+def _told(turn: _Turn, others: Sequence[_Turn], rng: np.random.Generator) -> _Told:
+    """Score the candidates of a turn by weights that were learnt on those of others."""
+    weights = None
+    if others:
+        known = {name: np.concatenate([one.found[name] for one in others]) for name in turn.found}
+        weights = learnt(known, np.concatenate([one.member for one in others]))
+    score = combined(turn.found, weights)
+    order = np.lexsort((rng.random(len(score)), -score))  # equal ones by lot
+    called = np.zeros(len(score), dtype=bool)
+    called[order[: len(score) // 2]] = True
+    telling = [] if weights is None else [max(weights, key=weights.__getitem__)]
+    return _Told(turn.member, score, called, turn.people, telling)
 
 
-def _tries(turns: Sequence[_Turn], *, members: bool) -> Tries | None:
+def _tries(turns: Sequence[_Told], *, members: bool) -> Tries | None:
     """Return who was tried, and whether they were called members; None where nobody is numbered."""
     people, called = [], []
     for turn in turns:
@@ -122,16 +127,14 @@ def _tries(turns: Sequence[_Turn], *, members: bool) -> Tries | None:
     return Tries(np.concatenate(people), np.concatenate(called)) if turns else None
 
 
-def _figures(turns: Sequence[_Turn]) -> dict[str, Any]:
-    """Return the area under the curve and the shares named, the means of all turns."""
+def _figures(turns: Sequence[_Told]) -> dict[str, Any]:
+    """Return the area under the curve, the mean of all turns, and the shares named in all."""
     parted = [(turn.score[turn.member], turn.score[~turn.member]) for turn in turns]
+    both = [np.concatenate(side) for side in zip(*parted)]
     named = {"1_percent": 0.01, "0.1_percent": 0.001}
     return {
-        "membership_auc": float(np.mean([area_under_curve(*both) for both in parted])),
-        **{
-            f"membership_at_{words}": float(np.mean([named_at(*both, share) for both in parted]))
-            for words, share in named.items()
-        },
+        "membership_auc": float(np.mean([area_under_curve(*pair) for pair in parted])),
+        **{f"membership_at_{words}": named_at(*both, share) for words, share in named.items()},
         "most telling": ", ".join(dict.fromkeys(name for turn in turns for name in turn.telling)),
     }
 

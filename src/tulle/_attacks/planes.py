@@ -52,7 +52,7 @@ def affine_hull(
     hidden = [name for name in names if name not in known]
     people = original.take(original.sample(attempts, rng))
     mine = _read_off(people, release, known, hidden)
-    others = None
+    others, outside = None, None
     if control is not None:
         outside = control.take(control.sample(attempts, rng))
         others = _read_off(outside, release, known, hidden)
@@ -60,13 +60,13 @@ def affine_hull(
     guesses = np.stack(
         [best_guess(people.only([name]), release.only([name])) for name in hidden], axis=1
     )
-    return AttackResult(
+    return AttackResult.of(
         "affine_hull",
-        len(people),
         _known_mostly(right),
-        _known_mostly(guesses),
+        _known_mostly(guesses).sum(),
         None if strange is None else _known_mostly(strange),
-        None if strange is None else len(strange),
+        people=people.people,
+        strangers=None if outside is None else outside.people,
         story=f"Someone who knows {len(known)} numbers of a person finds the two to five released "
         f"rows whose plane comes nearest to them, and reads the other {len(hidden)} numbers off "
         f"it. Right if more than half of these are within {CLOSE:g} standard deviations.",
@@ -77,8 +77,8 @@ def affine_hull(
     )
 
 
-def _known_mostly(right: NDArray[np.bool_]) -> int:
-    return int((right.mean(axis=1) > 0.5).sum())
+def _known_mostly(right: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return np.asarray(right.mean(axis=1) > 0.5)
 
 
 def _read_off(

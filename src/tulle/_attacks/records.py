@@ -8,7 +8,7 @@ attacks are tried on people: on one record of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,12 +66,12 @@ class Records:
         rows = order[np.unique(self.people[order], return_index=True)[1]]
         return np.sort(rows[chosen(len(rows), attempts, rng)])
 
-    def halves(self, rng: np.random.Generator) -> tuple[Records, Records]:
-        """Return two parts of about as many people each, nobody in both."""
+    def parted(self, count: int, rng: np.random.Generator) -> Iterator[tuple[Records, Records]]:
+        """Yield parts of about as many people each, nobody in two of them, and the rest of each."""
         who = np.arange(len(self)) if self.people is None else self.people
-        order = rng.permutation(np.unique(who))
-        first, second = (np.isin(who, part) for part in np.array_split(order, 2))
-        return self.take(np.flatnonzero(first)), self.take(np.flatnonzero(second))
+        for part in np.array_split(rng.permutation(np.unique(who)), count):
+            inside = np.isin(who, part)
+            yield self.take(np.flatnonzero(inside)), self.take(np.flatnonzero(~inside))
 
     def take(self, rows: Ints) -> Records:
         """Return some of the records."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
@@ -134,6 +135,37 @@ class AttackResult:
     error: float | None = None
     inside: Tries | None = field(default=None, compare=False, repr=False)
     outside: Tries | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        right: Flags,
+        guessed: float,
+        strange: Flags | None = None,
+        *,
+        people: Ints | None = None,
+        strangers: Ints | None = None,
+        story: str = "",
+        details: Mapping[str, Any] = MappingProxyType({}),
+    ) -> AttackResult:
+        """Return the result of an attack that was ``right`` about these and those ``strange`` ones.
+
+        ``people`` and ``strangers`` are their numbers, where something numbers them.
+        """
+        known = strange is not None and len(strange) > 0
+        return cls(
+            name,
+            len(right),
+            int(right.sum()),
+            float(guessed),
+            int(strange.sum()) if strange is not None and known else None,
+            len(strange) if strange is not None and known else None,
+            story=story,
+            details=details,
+            inside=tries_of(people, right),
+            outside=tries_of(strangers, strange) if known else None,
+        )
 
     def __post_init__(self) -> None:
         _check_counts(self.name, "successes", self.successes, self.attempts)

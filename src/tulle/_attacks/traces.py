@@ -74,14 +74,21 @@ def learnt(found: Mapping[str, Floats], member: Flags) -> dict[str, float]:
     }
 
 
+def standardized(found: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the traces in standard deviations of these candidates, none of them too far."""
+    return {
+        name: np.clip((trace - trace.mean()) / (trace.std() or 1.0), -_FAR, _FAR)
+        for name, trace in found.items()
+    }
+
+
 def combined(found: Mapping[str, Floats], weights: Mapping[str, float] | None = None) -> Floats:
     """Return one score: the mean of the standardized traces, by weights if any were learnt."""
     if weights is None:
         weights = {name: float(name not in ALONE) for name in found}
     score = np.zeros(len(next(iter(found.values()))))
-    for name, trace in found.items():
-        apart = (trace - trace.mean()) / (trace.std() or 1.0)
-        score += weights[name] * np.clip(apart, -_FAR, _FAR)
+    for name, trace in standardized(found).items():
+        score += weights[name] * trace
     return score / sum(weights.values())
 
 

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, tries_of
+from tulle._attacks.result import AttackResult
 from tulle._types import Flags, Floats, Ints
 
+_ODD = 1_000_003
 _ROOM = 4.0  # numbers nobody has, next to one's own: with fewer, finding the own one means little
 
 
@@ -58,19 +59,16 @@ def exact_values(
     strange, strangers = None, None
     if control is not None:
         strange, _, strangers = _found(columns, control, outside, rng, attempts, own=False)
-    known = strange is not None and len(strange) > 0
-    return AttackResult(
+    return AttackResult.of(
         "exact_values",
-        len(right),
-        int(right.sum()),
-        float(guessed.sum()),
-        int(strange.sum()) if strange is not None and known else None,
-        len(strange) if strange is not None and known else None,
+        right,
+        guessed.sum(),
+        strange,
+        people=whose,
+        strangers=strangers,
         story="Anybody who reads the release and knows a number that only one person has. Right "
         "if that very number stands in its column; guessing is how many of the numbers next to "
         "it, which nobody has, stand there.",
-        inside=tries_of(whose, right),
-        outside=tries_of(strangers, strange) if known else None,
     )
 
 
@@ -124,7 +122,11 @@ def _found(
     *,
     own: bool,
 ) -> tuple[Flags, Floats, Ints | None]:
-    """Look for one number of some people: which are there, how many by chance, and whose."""
+    """Look for one number of some people: which are there, how many by chance, and which it is.
+
+    Whether a number is there does not depend on who has it: where the same people are tried in
+    several releases, the number is what counts once.
+    """
     rows = Records.of_numbers(numbers, people=people).sample(attempts, rng)
     tried = numbers[rows]
     fit = np.stack([c.is_own(tried[:, place], own) for place, c in enumerate(columns)], axis=1)
@@ -135,4 +137,7 @@ def _found(
         mine = fit.any(axis=1) & (lots == place)
         right[mine], chance[mine] = column.look(tried[mine, place])
     some = fit.any(axis=1)
-    return right[some], chance[some], None if people is None else people[rows[some]]
+    if people is None:
+        return right[some], chance[some], None
+    numbers = tried[np.flatnonzero(some), lots[some]] + 0.0
+    return right[some], chance[some], numbers.view(np.int64) * _ODD + lots[some]

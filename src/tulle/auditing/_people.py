@@ -16,7 +16,7 @@ from tulle._attacks.inference import CLOSE
 from tulle._attacks.linkage import is_own
 from tulle._attacks.nearest import between, nearest, spacing
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, tries_of
+from tulle._attacks.result import AttackResult
 from tulle._metrics.breaches import divergence, proximity
 from tulle._metrics.cells import Cells, joined
 from tulle._metrics.peers import (
@@ -151,20 +151,16 @@ def linkability(
         return None
     people = original.take(original.sample(attempts, rng))
     outside = None if control is None else control.take(control.sample(attempts, rng))
-    right = _joins(people, release, halves)
-    strange = None if outside is None else _joins(outside, release, halves)
-    return AttackResult(
+    return AttackResult.of(
         "linkability",
-        len(people),
-        int(right.sum()),
-        int(_joins(people, release.scrambled(rng), halves).sum()),
-        None if strange is None else int(strange.sum()),
-        None if strange is None else len(strange),
+        _joins(people, release, halves),
+        _joins(people, release.scrambled(rng), halves).sum(),
+        None if outside is None else _joins(outside, release, halves),
+        people=people.people,
+        strangers=None if outside is None else outside.people,
         story="Two who hold different columns of the same people, every second column each, join "
         "them through the release. Right if the released record that is nearest in the one half "
         "is nearest in the other half too.",
-        inside=tries_of(people.people, right),
-        outside=None if outside is None else tries_of(outside.people, strange),
     )
 
 
@@ -217,21 +213,19 @@ def linkage_known(
         return None
     rows = register.original[original.take(register.original).sample(attempts, rng)]
     people, apart = original.take(rows), spacing(rows, original)
-    strange: int | None = None
-    strangers = 0
+    strange, outside = None, None
     if control is not None and register.control is not None and len(register.control):
         some = register.control[control.take(register.control).sample(attempts, rng)]
-        outside, strangers = control.take(some), len(some)
+        outside = control.take(some)
         far = nearest(outside, original).distances[:, 0]
-        strange = int(_own(outside, release, register.columns, far).sum())
-    shuffled = release.scrambled(rng)
-    return AttackResult(
+        strange = _own(outside, release, register.columns, far)
+    return AttackResult.of(
         "linkage_known",
-        len(people),
-        int(_own(people, release, register.columns, apart).sum()),
-        int(_own(people, shuffled, register.columns, apart).sum()),
+        _own(people, release, register.columns, apart),
+        _own(people, release.scrambled(rng), register.columns, apart).sum(),
         strange,
-        strangers or None,
+        people=people.people,
+        strangers=None if outside is None else outside.people,
         story=f"Somebody with a register that holds {', '.join(register.columns)} looks up the "
         "released record that is nearest to each of its entries. Right if that record is plainly "
         "the person's own, over all columns.",

@@ -255,3 +255,21 @@ def test_sibling_tables_that_begin_together_do_so_in_the_release(rules: list[str
     both = firsts[0].join(firsts[1], on="id")
     assert both.height == 200
     assert (both["year"] == both["year_right"]).all()
+
+
+def test_rows_that_are_told_apart_by_a_category_are_not_repeated() -> None:
+    """Somebody plays each position once a year; and no year is before the first of the data."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for who in range(150):
+        for year in range(2000, 2000 + rng.integers(1, 5)):
+            places = rng.permutation(["P", "C", "1B", "OF"])[: rng.integers(1, 4)]
+            rows += [(who, year, place, int(rng.integers(1, 100))) for place in sorted(places)]
+    table = pl.DataFrame(rows, schema=["who", "year", "place", "games"], orient="row")
+    made = Condenser(10, columns={"who": "person"}, order=["year"], random_state=0).fit_resample(
+        table
+    )
+    again = made.select(pl.struct("who", "year", "place").is_duplicated().mean()).item()
+    assert again < 0.02  # who has every place in a year that must be the last cannot have another
+    assert made["year"].min() == 2000
+    assert made["year"].max() <= 2004

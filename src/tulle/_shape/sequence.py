@@ -52,6 +52,8 @@ _TELLS = 0.02  # of the variance: a regression that explains less is no feature
 _CARRIES = 0.3  # of the variance: one that explains more is drawn about
 _HEAPS = 0.5  # of the people hold values that many share: such values are not drawn about a line
 _RIDGE = 1e-4
+_DOUBLED = 0.005  # of the rows: if fewer are there twice, none is in a release
+_BACK = 12  # rows before that a row is compared with
 _MOST_INDICATORS = 6  # of a category in a regression
 
 # tells which rows, just drawn, break a rule: gets their values, their parents and their place
@@ -199,7 +201,8 @@ class SequenceModel:
     columns: list[Column]  # without rows: their names and kinds, in the order they are drawn
     time: str | None
     gap: float  # the least step of time
-    latest: float  # about when time ends for everybody
+    span: tuple[float, float]  # about when time begins and ends for everybody
+    apart: list[str]  # categories that no two rows of a parent at the same time have in common
     chains: tuple[Chain, Chain]
     dependencies: list[Dependency]
     leaf: int  # people in every leaf
@@ -257,17 +260,28 @@ class _Drawing:
         here = self.rows.begin[who] + place
         past = self._past(who, here, place)
         drawn = self._draw(who, past)
-        wrong = np.arange(0) if check is None else np.flatnonzero(check(drawn, who, place))
+        wrong = np.flatnonzero(self._wrong(drawn, who, here, place, check))
         for _ in range(_TRIES):
-            if not len(wrong) or check is None:
+            if not len(wrong):
                 break
             fresh = self._draw(who[wrong], past.take(wrong))
             for name, values in fresh.items():
                 drawn[name][wrong] = values
-            wrong = wrong[check(fresh, who[wrong], place)]
+            wrong = wrong[self._wrong(fresh, who[wrong], here[wrong], place, check)]
         for name, values in drawn.items():
             self.out[name][here] = values
         self._remember(who, past, drawn)
+
+    def _wrong(
+        self, drawn: Mapping[str, Any], who: Ints, here: Ints, place: int, check: Check | None
+    ) -> Flags:
+        """Return which rows break a rule, or are there already."""
+        wrong = np.zeros(len(who), dtype=bool) if check is None else check(drawn, who, place)
+        names = [str(self.model.time), *self.model.apart]
+        for back in range(1, min(place, _BACK) + 1) if self.model.apart else ():
+            same = [self.out[name][here - back] == drawn[name] for name in names]
+            wrong = wrong | np.logical_and.reduce(same)
+        return wrong
 
     def _past(self, who: Ints, here: Ints, place: int) -> Past:
         def back(steps: int) -> dict[str, Any]:
@@ -415,21 +429,37 @@ def fit_sequence(
     ]
     least = min(fitting.least, *(owners.take(part).n_people() for part in parts))
     empty = [take_rows(column, np.arange(0)) for column in kept]
-    latest = np.inf
-    if time is not None:
-        ends = [chain.coders[f"now {time}"] for chain in chains]
-        latest = max(_highest(cells) for cells in ends)
-    model = SequenceModel(k, empty, time, gap, latest, (chains[0], chains[1]), found, least)
+    spans = [_span(chain.coders[f"now {time}"]) for chain in chains if time is not None]
+    span = min((s[0] for s in spans), default=-np.inf), max((s[1] for s in spans), default=np.inf)
+    apart = [] if time is None else _told_apart(kept, rows)
+    both = chains[0], chains[1]
+    model = SequenceModel(k, empty, time, gap, span, apart, both, found, least)
     model.verify()
     return model
 
 
-def _highest(cells: Cells) -> float:
-    """Return about where a column ends: as far as stretches of many people go."""
+def _span(cells: Cells) -> tuple[float, float]:
+    """Return about where a column begins and ends: as far as stretches of many people go."""
     if not isinstance(cells, NumberCells) or cells.quantiles is None:
-        return np.inf
-    high, decimals = float(cells.quantiles.high[-1]), cells.quantiles.decimals
-    return high if decimals is None else float(np.floor(high * 10.0**decimals) / 10.0**decimals)
+        return -np.inf, np.inf
+    low, high = float(cells.quantiles.low[0]), float(cells.quantiles.high[-1])
+    if cells.quantiles.decimals is None:
+        return low, high
+    unit = 10.0**cells.quantiles.decimals
+    return float(np.ceil(low * unit - 1e-6) / unit), float(np.floor(high * unit + 1e-6) / unit)
+
+
+def _told_apart(columns: Sequence[Column], rows: Sequences) -> list[str]:
+    """Return the categories by which nearly all rows of a parent at the same time are told apart.
+
+    The time is the first column; if all of a parent's rows have times of their own, none.
+    """
+    words = [column for column in columns if not isinstance(column, NumberColumn)]
+    parts = [rows.parent, cells_of(columns[0]), *(cells_of(column) for column in words)]
+    keys, n = np.stack([np.asarray(part, dtype=np.float64) for part in parts], axis=1), len(rows[0])
+    same_time, same = (n - len(np.unique(part, axis=0)) for part in (keys[:, :2], keys))
+    alone = same <= _DOUBLED * n and same_time > 2 * same
+    return [column.name for column in words] if alone else []
 
 
 def times_of(values: Floats, rows: Sequences) -> Times:

@@ -216,10 +216,10 @@ class Histories:
         return frames, owners
 
     def _draw_people(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
-        """Draw people; those whose rows would not end in time are drawn again."""
+        """Draw people; those whose rows would not be in the time of the data are drawn again."""
         people = self.people.draw(n, rng)
         for _ in range(_TRIES):
-            late = [table.late(people) for table in self.tables if table.parent == self.name]
+            late = [table.untimely(people) for table in self.tables if table.parent == self.name]
             wrong = np.logical_or.reduce(late) if late else np.zeros(people.height, dtype=bool)
             if not wrong.any():
                 break

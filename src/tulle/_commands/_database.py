@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_int
 from tulle._commands._columns import column_entries
+from tulle._commands._condensed import RESTS_ON
 from tulle._commands._decision import UNAUDITED, Job, Refused, decided, with_verdict
-from tulle._commands._large import RESTS_ON
 from tulle._commands._linked import (
     LinkedTables,
     file_of,

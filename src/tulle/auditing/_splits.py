@@ -47,6 +47,7 @@ from tulle.table.split import Rows, rotated, units_of
 PARTS = 3  # of the people: one is kept out
 SPLITS = ((1_500, 9), (4_000, 6), (20_000, 3))  # releases for tables of fewer people; beyond, one
 CHOOSING = 3
+_PATIENCE = 3  # times as many, at most
 MOST, MOST_QUICKLY = 50_000, 4_000  # people: of more, a sample is split
 Make = Callable[[pl.DataFrame, int], pl.DataFrame]  # some people and a seed -> their release
 
@@ -81,10 +82,12 @@ def attack_splits(
     most: int,
     quick: bool = True,
     order: Sequence[str] = (),
+    patient: bool = False,
 ) -> Splits:
     """Make ``count`` releases, each of another two thirds of the people, and attack them all.
 
     Where people have several rows, which stay together in ``order``, whole people are attacked.
+    ``patient``: as many again, and again, while that may decide what the first ones left open.
     """
     names = table.columns
     table, columns, person = _numbered(table, columns, most, rng)
@@ -100,7 +103,7 @@ def attack_splits(
         return attacks_on_people(people, own, quick=quick), release.height
 
     parts = partial(rotated, table, PARTS, person=person, target=target, rng=rng)
-    return _pooled(parts, attacked, count, rng)
+    return _pooled(parts, attacked, count, rng, patient=patient)
 
 
 def attack_linked_splits(
@@ -111,6 +114,7 @@ def attack_linked_splits(
     *,
     most: int,
     quick: bool = True,
+    patient: bool = False,
 ) -> Splits:
     """Make ``count`` releases of several tables, each of other two thirds of so many people.
 
@@ -125,7 +129,7 @@ def attack_linked_splits(
         return attacks_on_people(compared, own, quick=quick), compared.databases[1].n_people
 
     parts = partial(rotated, frame, PARTS, person="person", target=None, rng=rng)
-    return _pooled(parts, attacked, count, rng)
+    return _pooled(parts, attacked, count, rng, patient=patient)
 
 
 def _pooled(
@@ -133,22 +137,32 @@ def _pooled(
     attacked: Callable[[Rows, np.random.Generator], tuple[list[AttackResult], int]],
     count: int,
     rng: np.random.Generator,
+    *,
+    patient: bool,
 ) -> Splits:
     """Attack releases of parts in turn, and pool what was found by attack."""
     parts: list[Rows] = []
-    while len(parts) < count:
-        parts += deal()
     found: dict[str, list[AttackResult]] = {}
-    released = 0
+    together: list[AttackResult] = []
+    made = released = 0
     with bar("releases of parts", count) as advance:
-        for rows, own in zip(parts[:count], spawn(rng, count)):
-            results, size = attacked(rows, own)
-            released += size
+        while made < count or (patient and made < _PATIENCE * count and _are_open(together)):
+            parts = parts or list(deal())
+            results, size = attacked(parts.pop(0), spawn(rng, 1)[0])
             for result in results:
                 found.setdefault(result.name, []).append(result)
-            advance(1)
-    together = [pooled(results) for results in found.values()]
-    return Splits([one for one in together if not _is_idle(one)], count, released // count)
+            made, released = made + 1, released + size
+            advance(int(made <= count))
+            if made % count == 0:
+                pools = (pooled(one) for one in found.values())
+                together = [one for one in pools if not _is_idle(one)]
+    return Splits(together, made, released // made)
+
+
+def _are_open(attacks: Sequence[AttackResult]) -> bool:
+    """Return whether further releases may decide: attacks found nothing, and may yet."""
+    grades = [grade(one.name, one.to_dict(), len(attacks)) for one in attacks]
+    return "undecided" in grades and not {"notable", "grave"} & {*grades}
 
 
 def _is_idle(result: AttackResult) -> bool:

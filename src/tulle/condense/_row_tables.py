@@ -28,7 +28,7 @@ from tulle.condense._row_rules import BEFORE, PlacedRule
 from tulle.table._encoder import TableEncoder
 from tulle.table._rare import Crowd
 from tulle.table._words import topics_of
-from tulle.table.schema import Column, Kind, Schema
+from tulle.table.schema import Column, Kind, Role, Schema
 
 _CONSTANT = 0.995  # of the parents with several rows: a column that changes in fewer is constant
 _RISES = 0.995  # of the people: a time that rises in so many gives the order
@@ -420,7 +420,12 @@ class Sheet:
         )
         if rules is None:
             found = find_rules(shown, columns, k, people, writings_of(encoder.codecs), rng)
-            asked = [(rule, True) for rule in found if not {*rule.columns} <= {*fixed}]
+            weights = {*schema.named(Role.WEIGHT)}
+            asked = [
+                (rule, True)
+                for rule in found
+                if not {*rule.columns} <= {*fixed} and weights.isdisjoint(rule.columns)
+            ]
         else:
             asked = [(one.rule, False) for one in rules if {*one.rule.columns} <= {*shown.columns}]
         also = [(parse_rule(text, shown.columns), True) for text in self.rules]

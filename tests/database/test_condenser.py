@@ -121,6 +121,16 @@ def test_the_fitted_state_holds_no_row_and_no_key(fitted: DatabaseCondenser) -> 
     assert lengths  # rows are counted, not kept
 
 
+def test_people_are_drawn_in_batches_that_join(
+    fitted: DatabaseCondenser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tulle.condense._histories._BATCH", 70)
+    made = fitted.sample()
+    test_keys_are_new_and_join(made)
+    test_order_and_constants_hold(made)
+    assert made["visits"]["patient"].n_unique() > 100
+
+
 def test_other_numbers_of_people_and_other_kinds_of_tables() -> None:
     given = {name: table.to_pandas() for name, table in tables().items() if name != "wards"}
     hospital = Database(

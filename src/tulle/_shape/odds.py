@@ -10,7 +10,7 @@ where trees do not help these, there are none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def traits_of(
     counts = np.bincount(people, minlength=n)
     begin = np.minimum(np.cumsum(counts) - counts, max(len(people) - 1, 0))
     end = np.maximum(np.cumsum(counts) - 1, 0)
-    found: dict[str, Floats] = {}
+    found: dict[str, Any] = {}
     for column in columns if len(people) else ():
         values, name = cells_of(column), column.name
         if not isinstance(column, NumberColumn):

@@ -17,6 +17,7 @@ import pandas as pd
 
 from benchmarks.people_measures import (
     coefficients,
+    coherence,
     commonest_of,
     nearness,
     rows_alike,
@@ -246,7 +247,10 @@ def prize(quick: bool = False) -> None:
     both = pd.concat([members, strangers])
     rows = []
     for name, table, own in (("release", release, people[2]), ("strangers", strangers, people[1])):
-        found = rows_alike(both, table, key)
+        found = rows_alike(both, table, key) | coherence(both, table, key)
+        steps = [found[name] for name in ("next row", "different values", "people of a value")]
+        whole = [found["columns"], found["pairs"], found["triples"], float(np.mean(steps))]
+        found = {"overall": float(np.mean(whole))} | found
         share, member = nearness(people[0], people[1], own)
         rows.append([name, *found.values(), told_apart(people[1], own), share, member])
     write_table(

@@ -89,6 +89,22 @@ def rows_alike(
     }
 
 
+def coherence(original: pd.DataFrame, release: pd.DataFrame, key: str) -> dict[str, float]:
+    """Return how alike the numbers of different values a person has are, and who holds a value."""
+    kept, named = [], [c for c in original if c != key]
+    people = [pd.factorize(table[key])[0].astype(np.int64) for table in (original, release)]
+    for name in named:
+        borders = bins_of(original[name], 30)
+        pairs = [
+            np.unique(who * 99 + binned(table[name], borders))
+            for who, table in zip(people, (original, release))
+        ]
+        different = [np.minimum(np.bincount(one // 99), 30) for one in pairs]
+        kept.append((alike(*different), alike(*(one % 99 for one in pairs))))
+    found = np.mean(kept, axis=0)
+    return {"different values": float(found[0]), "people of a value": float(found[1])}
+
+
 def whole_people(
     table: pd.DataFrame, key: str, commonest: Mapping[str, Sequence[Any]]
 ) -> pd.DataFrame:

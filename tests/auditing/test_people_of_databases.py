@@ -129,7 +129,7 @@ def test_a_release_that_names_people_as_the_original_does_is_refused() -> None:
     rng = np.random.default_rng(0)
     rows = pl.DataFrame({"who": np.repeat(np.arange(700, 760), 3), "x": rng.normal(size=180)})
     entries = [Column("who", Kind.INTEGER, Role.PERSON), Column("x", Kind.DECIMAL, Role.QUASI)]
-    with pytest.raises(DataError, match="60 of 60 people .* 'who'"):
+    with pytest.raises(DataError, match="60 of 60 keys .* 'who'"):
         audit(rows, rows, policy=Policy(tuple(entries)))
     new = rows.with_columns(who=pl.Series(np.repeat(1 + rng.permutation(60), 3)))
     audit(rows.with_columns(pl.col("who") - 699), new, policy=Policy(tuple(entries)))

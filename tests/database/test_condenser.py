@@ -121,6 +121,16 @@ def test_the_fitted_state_holds_no_row_and_no_key(fitted: DatabaseCondenser) -> 
     assert lengths  # rows are counted, not kept
 
 
+def test_people_are_drawn_in_batches_that_join(
+    fitted: DatabaseCondenser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tulle.condense._histories._BATCH", 70)
+    made = fitted.sample()
+    test_keys_are_new_and_join(made)
+    test_order_and_constants_hold(made)
+    assert made["visits"]["patient"].n_unique() > 100
+
+
 def test_other_numbers_of_people_and_other_kinds_of_tables() -> None:
     given = {name: table.to_pandas() for name, table in tables().items() if name != "wards"}
     hospital = Database(
@@ -255,3 +265,26 @@ def test_sibling_tables_that_begin_together_do_so_in_the_release(rules: list[str
     both = firsts[0].join(firsts[1], on="id")
     assert both.height == 200
     assert (both["year"] == both["year_right"]).all()
+
+
+def test_rows_that_are_told_apart_by_a_category_are_hardly_repeated() -> None:
+    """Somebody plays each position once a year; and no year is before the first of the data."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for who in range(150):
+        for year in range(2000, 2000 + rng.integers(1, 5)):
+            places = rng.permutation(["P", "C", "1B", "OF"])[: rng.integers(1, 4)]
+            rows += [(who, year, place, int(rng.integers(1, 100))) for place in sorted(places)]
+    table = pl.DataFrame(rows, schema=["who", "year", "place", "games"], orient="row")
+    condenser = Condenser(10, columns={"who": "person"}, order=["year"], random_state=0).fit(table)
+    made = condenser.sample()
+    (model,) = (rows.model for rows in condenser._synthesis.parts[0].tables)
+    model.apart.clear()
+    doubled = [
+        one.select(pl.struct("who", "year", "place").is_duplicated().mean()).item()
+        for one in (made, condenser.sample())
+    ]
+    assert doubled[0] < 0.03
+    assert doubled[0] < 0.7 * doubled[1]  # the few that are left have nowhere else to go
+    assert made["year"].min() == 2000
+    assert made["year"].max() <= 2004

@@ -22,7 +22,7 @@ def test_every_row_leads_to_a_person_and_orphans_are_counted() -> None:
     patients = hospital.tables["patients"]["patient"]
     found = patients[hospital.persons["labs"]].to_list()
     assert found == [whose[visit] for visit in hospital.tables["labs"]["visit"]]
-    assert hospital.children("patients") == ["visits", "drugs"]
+    assert [t for t, p in hospital.parents.items() if p == "patients"] == ["visits", "drugs"]
     assert "P0" not in repr(hospital)
 
 

@@ -358,6 +358,7 @@ def test_people_in_a_heap_are_not_split_over_blocks(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Budget, "fitting", lambda *_: 250)
     outcome, _, _ = run(alike().with_columns(age=90, income=5000.0))
     assert len(outcome.blocks) > 5
+    assert any("without the person" in note for note in outcome.notes_)
     assert len(held) == len(set(held)) > 1_000
 
 

@@ -59,6 +59,10 @@ from tulle.table.schema import Role, Schema
 
 BLOCK = 100_000  # records of a block: as many people as a model can tell from chance
 _MOST = 5_000_000  # records of a block, which is condensed in memory
+_NO_HISTORIES = (
+    "people are counted, but their rows are released one by one, without the person: only a table "
+    "that fits into memory is released with people"
+)
 _ROOM = 8  # times the highest level: the fewest people in a block, about
 # lots of many blocks average out: fewer trees, each grown on more rows, are closer to the table
 # (0.517 in place of 0.526 by a classifier) in three quarters of the time
@@ -420,6 +424,7 @@ class PartedRelease(GroupAttributes):
         condenser, every = self.plan.condenser, [note for b in self.blocks for note in b.notes]
         notes = fact_notes(self.groups_, exact=condenser.exact_totals)
         notes += table_notes(self.groups_, self.plan.encoder) + list(dict.fromkeys(every))
+        notes += [] if self.plan.person is None else [_NO_HISTORIES]
         return notes + rule_notes(condenser.rules, self.rules_)
 
     @property

@@ -66,7 +66,7 @@ class NumberCells:
 
     def order(self) -> Floats:
         """Return where each cell lies, with mean 0 and variance 1 over the people."""
-        return _standard(np.cumsum(self.shares) - self.shares / 2, self.shares)
+        return standard(np.cumsum(self.shares) - self.shares / 2, self.shares)
 
     def as_states(self) -> Ints:
         """Return a state of each cell for the trees: missing, codes and heaps; 0 for the others."""
@@ -78,9 +78,9 @@ class NumberCells:
 
     def coordinates(self, columns: int = 1) -> Floats:
         """Return the place of each cell in space: its rank as a normal score, and its state."""
-        scores = _standard(_normal(np.cumsum(self.shares) - self.shares / 2), self.shares)
+        scores = standard(_normal(np.cumsum(self.shares) - self.shares / 2), self.shares)
         indicators = [
-            _standard((np.arange(self.size) == state).astype(float), self.shares) / 2
+            standard((np.arange(self.size) == state).astype(float), self.shares) / 2
             for state in range(min(len(self.states), _dimensions(columns)))
         ]
         return np.stack([scores, *indicators], axis=1)
@@ -103,7 +103,7 @@ class NumberCells:
         part = (middle - begin[codes]) / counts[codes]
         ranks[order] = (np.cumsum(self.shares) - self.shares)[codes] + part * self.shares[codes]
         plain = (cells >= len(self.states)) & (self.shares[cells] > 0)
-        fine = _standard(_normal(ranks), np.full(len(cells), 1 / max(len(cells), 1)))
+        fine = standard(_normal(ranks), np.full(len(cells), 1 / max(len(cells), 1)))
         points[plain, 0] = fine[plain]
         return points
 
@@ -259,7 +259,7 @@ def _commonest(shares: Floats) -> Ints:
     return np.argsort(-shares, kind="stable")
 
 
-def _standard(values: Floats, shares: Floats) -> Floats:
+def standard(values: Floats, shares: Floats) -> Floats:
     """Return values with mean 0 and variance 1 over the people; zeros if they do not vary."""
     values = values - shares @ values
     variance = float(shares @ values**2)

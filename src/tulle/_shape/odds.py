@@ -10,14 +10,14 @@ where trees do not help these, there are none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tulle._shape.cells import Cells, fit_cells
 from tulle._shape.columns import Column, NumberColumn, Owners, cells_of
-from tulle._shape.model import as_feature
+from tulle._shape.sequence import as_byte
 from tulle._shape.trees import MOST_CELLS, leaves_of
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
@@ -74,7 +74,7 @@ def traits_of(
     counts = np.bincount(people, minlength=n)
     begin = np.minimum(np.cumsum(counts) - counts, max(len(people) - 1, 0))
     end = np.maximum(np.cumsum(counts) - 1, 0)
-    found: dict[str, Floats] = {}
+    found: dict[str, Any] = {}
     for column in columns if len(people) else ():
         values, name = cells_of(column), column.name
         if not isinstance(column, NumberColumn):
@@ -118,17 +118,9 @@ def fit_odds(
 ) -> Odds:
     """Grow trees after which chosen histories are like those of the people of the data.
 
-    Parameters
-    ----------
-    own, drawn : sequence of columns
-        The same traits of both, one row a person; of drawn people ``times`` drawings, one after
-        the other.
-    k : int
-        The fewest people of the data that a cell of a trait rests on.
-    least : int
-        The fewest people of the data in a leaf.
-    rng : numpy Generator
-        Draws who decides about the number of trees, and how often people occur in leaves.
+    Own and drawn people have the same traits, one row each; of the drawn, ``times`` drawings stand
+    one after the other. A cell of a trait rests on at least ``k`` people of the data, and a leaf
+    holds at least ``least``.
     """
     owners = Owners.of(None, len(cells_of(own[0])))
     coders = [fit_cells(column, k, owners, rng, exact=False)[0] for column in own]
@@ -208,8 +200,4 @@ class _Growing:
 
 
 def _coded(coders: Sequence[Cells], traits: Sequence[Column]) -> NDArray[np.uint8]:
-    parts = []
-    for cells, column in zip(coders, traits):
-        codes = cells.encode(column)  # type: ignore[arg-type]
-        parts.append(as_feature(np.where(codes < 0, cells.size // 2, codes), cells))
-    return np.stack(parts, axis=1)
+    return np.stack([as_byte(cells, column) for cells, column in zip(coders, traits)], axis=1)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._random import spawn
-from tulle._shape.cells import Cells, NumberCells, fit_cells
+from tulle._shape.cells import Cells, NumberCells, fit_cells, standard
 from tulle._shape.columns import (
     CategoryColumn,
     Column,
@@ -52,6 +52,8 @@ _TELLS = 0.02  # of the variance: a regression that explains less is left out
 _CARRIES = 0.3  # of the variance: one that explains more is drawn about
 _HEAPS = 0.5  # of the people hold values that many share: such values are not drawn about a line
 _RIDGE = 1e-4
+_DOUBLED = 0.005  # of the rows: if fewer are there twice, such rows are drawn again
+_BACK = 12  # rows before that a row is compared with
 _MOST_INDICATORS = 6  # of a category in a regression
 
 # tells which rows, just drawn, break a rule: gets their values, their parents and their place
@@ -95,6 +97,17 @@ class Times(NamedTuple):
     first: Floats
     last: Floats
 
+    @classmethod
+    def of(cls, values: Floats, rows: Sequences) -> Times:
+        """Return the first and the last time of each parent, NaN where it has no rows."""
+        padded, none = np.r_[values, np.nan], rows.counts == 0
+        ends = rows.begin, rows.begin + rows.counts - 1
+        return cls(*(padded[np.where(none, len(values), at)] for at in ends))
+
+    def take(self, who: Ints) -> Times:
+        """Return those of some parents."""
+        return Times(self.first[who], self.last[who])
+
 
 @dataclass
 class Past:
@@ -107,10 +120,29 @@ class Past:
     seen: dict[str, Floats]
     changes: dict[str, Floats]
 
+    @classmethod
+    def none(cls, columns: Sequence[Column], n: int) -> Past:
+        """Return the past of ``n`` parents that have no row yet."""
+        back = ({c.name: np.full(n, _none(c)) for c in columns} for _ in range(2))
+        counts = ({c.name: np.zeros(n) for c in columns} for _ in range(3))
+        return cls(np.zeros(n, np.int64), *back, *counts)
+
     def take(self, some: Ints) -> Past:
         """Return the past of some rows."""
         parts = (self.before, self.second, self.sums, self.seen, self.changes)
         return Past(self.place[some], *({n: v[some] for n, v in part.items()} for part in parts))
+
+    def add(self, columns: Sequence[Column], who: Ints, drawn: Mapping[str, Any]) -> None:
+        """Take in the next row of some parents."""
+        for column in columns:
+            name = column.name
+            now, before = _filled(column, drawn[name]), self.before[name][who]
+            self.seen[name][who] += ~missing_of(now)
+            if isinstance(now, NumberColumn):
+                self.sums[name][who] += np.nan_to_num(_numbers(now))
+            self.changes[name][who] += _differs(now, before) & (self.place[who] > 0)
+            self.second[name][who], self.before[name][who] = before, drawn[name]
+        self.place[who] += 1
 
 
 @dataclass
@@ -118,7 +150,7 @@ class Known:
     """What is known before a column is drawn, as columns and as the cells that trees split on."""
 
     columns: dict[str, Column]
-    coders: Mapping[str, Cells]
+    coders: dict[str, Cells]
 
     def __post_init__(self) -> None:
         self._bytes: dict[str, NDArray[np.uint8]] = {}
@@ -127,7 +159,7 @@ class Known:
         """Return the cells of some of it, (n, names)."""
         for name in names:
             if name not in self._bytes:
-                self._bytes[name] = _as_byte(self.coders[name], self.columns[name])
+                self._bytes[name] = as_byte(self.coders[name], self.columns[name])
         parts = [self._bytes[name] for name in names]
         return np.stack(parts, axis=1) if parts else np.zeros((n, 0), np.uint8)
 
@@ -157,20 +189,18 @@ class Target:
     known: list[str]  # the features of its forest
     cells: Cells  # of what is drawn: values, steps, or what a line leaves
     forest: Forest
-    line: Regression | None = None
-    steps: Cells | None = None  # that the line is cut into, as one more feature
+    line: Regression | None = None  # one more feature
     base: str = ""  # what is drawn is added to it: "before", "line", or nothing; or "same"
     decimals: int | None = None
     stays: int = -2  # the code of a category that is the same as before
 
     def draw(self, known: Known, n: int, rng: np.random.Generator) -> Any:
         """Return the column for ``n`` rows of which so much is known."""
-        features, line = known.table(self.known, n), np.zeros(n)
-        if self.line is not None and self.steps is not None:
+        line = np.zeros(0)
+        if self.line is not None:
             line = self.line.at(known.columns)
-            more = _as_byte(self.steps, NumberColumn("", line))
-            features = np.hstack([features, more[:, None]])
-        drawn = self.cells.decode(self.forest.draw(features, rng)[0], rng)
+            known.columns[f"line {self.name}"] = NumberColumn("", line)
+        drawn = self.cells.decode(self.forest.draw(known.table(self.known, n), rng)[0], rng)
         if not self.base:
             return drawn
         if self.base == "same":
@@ -199,7 +229,8 @@ class SequenceModel:
     columns: list[Column]  # without rows: their names and kinds, in the order they are drawn
     time: str | None
     gap: float  # the least step of time
-    latest: float  # about when time ends for everybody
+    span: tuple[float, float]  # about when time begins and ends for everybody
+    apart: list[str]  # categories that tell rows of a parent at the same time apart
     chains: tuple[Chain, Chain]
     dependencies: list[Dependency]
     leaf: int  # people in every leaf
@@ -215,13 +246,9 @@ class SequenceModel:
             )
 
     def draw(
-        self,
-        parents: Sequence[Column],
-        counts: Ints,
-        times: Times | None,
-        rng: np.random.Generator,
-        check: Check | None = None,
-    ) -> dict[str, Any]:
+        self, parents: Sequence[Column], counts: Ints, times: Times | None,
+        rng: np.random.Generator, check: Check | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
         """Draw as many rows for each parent as it has, one step for all of them at a time."""
         self.verify()
         drawing = _Drawing(self, parents, Sequences.of(counts), times, rng)
@@ -230,59 +257,55 @@ class SequenceModel:
         return drawing.out
 
 
+@dataclass
 class _Drawing:
     """Rows while they are drawn."""
 
-    def __init__(
-        self,
-        model: SequenceModel,
-        parents: Sequence[Column],
-        rows: Sequences,
-        times: Times | None,
-        rng: np.random.Generator,
-    ) -> None:
-        self.model, self.parents, self.rows, self.times, self.rng = model, parents, rows, times, rng
-        n, m = len(rows.parent), len(rows.counts)
+    model: SequenceModel
+    parents: Sequence[Column]
+    rows: Sequences
+    times: Times | None
+    rng: np.random.Generator
+
+    def __post_init__(self) -> None:
+        model, n = self.model, len(self.rows.parent)
         self.out: dict[str, Any] = {c.name: np.full(n, _none(c)) for c in model.columns}
         for dependency in model.dependencies:
             self.out[dependency.target] = np.full(n, -1 if dependency.codes else np.nan)
-        names = [column.name for column in model.columns]
-        self.sums, self.seen, self.changes = (
-            {name: np.zeros(m) for name in names} for _ in range(3)
-        )
+        self.past = Past.none(model.columns, len(self.rows.counts))
 
     def step(self, place: int, check: Check | None) -> None:
         """Draw the next row of everybody who has one, those that break a rule again."""
         who = np.flatnonzero(self.rows.counts > place)
         here = self.rows.begin[who] + place
-        past = self._past(who, here, place)
+        past = self.past.take(who)
         drawn = self._draw(who, past)
-        wrong = np.arange(0) if check is None else np.flatnonzero(check(drawn, who, place))
+        wrong = np.flatnonzero(self._wrong(drawn, who, here, place, check))
         for _ in range(_TRIES):
-            if not len(wrong) or check is None:
+            if not len(wrong):
                 break
             fresh = self._draw(who[wrong], past.take(wrong))
             for name, values in fresh.items():
                 drawn[name][wrong] = values
-            wrong = wrong[check(fresh, who[wrong], place)]
+            wrong = wrong[self._wrong(fresh, who[wrong], here[wrong], place, check)]
         for name, values in drawn.items():
             self.out[name][here] = values
-        self._remember(who, past, drawn)
+        self.past.add(self.model.columns, who, drawn)
 
-    def _past(self, who: Ints, here: Ints, place: int) -> Past:
-        def back(steps: int) -> dict[str, Any]:
-            none = {c.name: np.full(len(who), _none(c)) for c in self.model.columns}
-            return {name: self.out[name][here - steps] for name in none} if place >= steps else none
-
-        sums, seen, changes = (
-            {name: values[who] for name, values in kept.items()}
-            for kept in (self.sums, self.seen, self.changes)
-        )
-        return Past(np.full(len(who), place), back(1), back(2), sums, seen, changes)
+    def _wrong(
+        self, drawn: Mapping[str, Any], who: Ints, here: Ints, place: int, check: Check | None
+    ) -> Flags:
+        """Return which rows break a rule, or are there already."""
+        wrong = np.zeros(len(who), dtype=bool) if check is None else check(drawn, who, place)
+        names = [str(self.model.time), *self.model.apart]
+        for back in range(1, min(place, _BACK) + 1) if self.model.apart else ():
+            same = [self.out[name][here - back] == drawn[name] for name in names]
+            wrong = wrong | np.logical_and.reduce(same)
+        return wrong
 
     def _draw(self, who: Ints, past: Past) -> dict[str, Any]:
         model, counts, later = self.model, self.rows.counts[who], bool(past.place[0])
-        times = None if self.times is None else Times(*(part[who] for part in self.times))
+        times = None if self.times is None else self.times.take(who)
         chain = model.chains[later]
         columns = known_before(self.parents, who, counts, past, model.columns, model.time, times)
         known, drawn = Known(columns, chain.coders), dict[str, Any]()
@@ -307,25 +330,11 @@ class _Drawing:
         values = np.maximum(values, past.before[target.name] + self.model.gap)
         return np.where(to_come == 0, times.last, values)
 
-    def _remember(self, who: Ints, past: Past, drawn: Mapping[str, Any]) -> None:
-        for column in self.model.columns:
-            now = _filled(column, drawn[column.name])
-            self.seen[column.name][who] += ~missing_of(now)
-            if isinstance(now, NumberColumn):
-                self.sums[column.name][who] += np.nan_to_num(_numbers(now))
-            if past.place[0]:
-                self.changes[column.name][who] += _differs(now, past.before[column.name])
-
 
 def known_before(
-    parents: Sequence[Column],
-    who: Ints,
-    counts: Ints,
-    past: Past,
-    columns: Sequence[Column],
-    time: str | None,
-    times: Times | None,
-) -> dict[str, Column]:
+    parents: Sequence[Column], who: Ints, counts: Ints, past: Past, columns: Sequence[Column],
+    time: str | None, times: Times | None,
+) -> dict[str, Column]:  # fmt: skip
     """Return what is known before a row is drawn: its parent, its place, and the rows before."""
     known: dict[str, Column] = {f"parent {c.name}": take_rows(c, who) for c in parents}
     known["place"] = NumberColumn("place", past.place.astype(float), 0)
@@ -374,28 +383,11 @@ def fit_sequence(
     exact: bool = False,
     demands: Sequence[Diversity] = (),
 ) -> SequenceModel:
-    """Fit the model of rows that belong to parents.
+    """Fit the model of rows that belong to parents and, in the end, to ``people``.
 
-    Parameters
-    ----------
-    columns : sequence of NumberColumn and CategoryColumn
-        Of the rows.
-    parents : sequence of NumberColumn and CategoryColumn
-        Of the parents.
-    rows : Sequences
-        Which parent the rows belong to, in order.
-    people : ndarray (n,) of int
-        The person of each row.
-    k : int
-        The fewest people that anything kept rests on.
-    time : str, optional
-        A column of numbers that is never missing and never falls.
-    gap : float
-        How much it rises at least from row to row.
-    exact : bool
-        As for :func:`~tulle._shape.model.fit_shape`.
-    demands : sequence of Diversity
-        What the values of sensitive columns must look like in every leaf.
+    ``time`` is a column of numbers that is never missing and rises by at least ``gap`` from row to
+    row; ``exact`` is that of :func:`~tulle._shape.model.fit_shape`; ``demands`` say what sensitive
+    columns must look like in every leaf.
     """
     owners = Owners.of(people, len(people))
     asked = {demand.name: demand for demand in demands}
@@ -405,7 +397,7 @@ def fit_sequence(
     left_out = {dependency.target for dependency in found}
     kept = [column for column in columns if column.name not in left_out]
     kept.sort(key=lambda column: column.name != time)
-    times = None if time is None else times_of(_numbers(kept[0]), rows)
+    times = None if time is None else Times.of(_numbers(kept[0]), rows)
     fitting = _Fitting(kept, parents, rows, owners, k, time, times, exact, asked)
     first = rows.place == 0
     parts = [fitting.enough(part) for part in (first, ~first)]
@@ -415,30 +407,37 @@ def fit_sequence(
     ]
     least = min(fitting.least, *(owners.take(part).n_people() for part in parts))
     empty = [take_rows(column, np.arange(0)) for column in kept]
-    latest = np.inf
-    if time is not None:
-        ends = [chain.coders[f"now {time}"] for chain in chains]
-        latest = max(_highest(cells) for cells in ends)
-    model = SequenceModel(k, empty, time, gap, latest, (chains[0], chains[1]), found, least)
+    spans = [_span(chain.coders[f"now {time}"]) for chain in chains if time is not None]
+    span = min((s[0] for s in spans), default=-np.inf), max((s[1] for s in spans), default=np.inf)
+    apart = [] if time is None else _told_apart(kept, rows)
+    both = chains[0], chains[1]
+    model = SequenceModel(k, empty, time, gap, span, apart, both, found, least)
     model.verify()
     return model
 
 
-def _highest(cells: Cells) -> float:
-    """Return about where a column ends: as far as stretches of many people go."""
+def _span(cells: Cells) -> tuple[float, float]:
+    """Return about where a column begins and ends: as far as stretches of many people go."""
     if not isinstance(cells, NumberCells) or cells.quantiles is None:
-        return np.inf
-    high, decimals = float(cells.quantiles.high[-1]), cells.quantiles.decimals
-    return high if decimals is None else float(np.floor(high * 10.0**decimals) / 10.0**decimals)
+        return -np.inf, np.inf
+    low, high = float(cells.quantiles.low[0]), float(cells.quantiles.high[-1])
+    if cells.quantiles.decimals is None:
+        return low, high
+    unit = 10.0**cells.quantiles.decimals
+    return float(np.ceil(low * unit - 1e-6) / unit), float(np.floor(high * unit + 1e-6) / unit)
 
 
-def times_of(values: Floats, rows: Sequences) -> Times:
-    """Return the first and the last time of each parent, NaN where it has no rows."""
-    padded = np.r_[values, np.nan]
-    none, end = rows.counts == 0, rows.begin + rows.counts - 1
-    return Times(
-        padded[np.where(none, len(values), rows.begin)], padded[np.where(none, len(values), end)]
-    )
+def _told_apart(columns: Sequence[Column], rows: Sequences) -> list[str]:
+    """Return the categories by which nearly all rows of a parent at the same time are told apart.
+
+    The time is the first column; if all of a parent's rows have times of their own, none.
+    """
+    words = [column for column in columns if not isinstance(column, NumberColumn)]
+    parts = [rows.parent, cells_of(columns[0]), *(cells_of(column) for column in words)]
+    keys, n = np.stack([np.asarray(part, dtype=np.float64) for part in parts], axis=1), len(rows[0])
+    same_time, same = (n - len(np.unique(part, axis=0)) for part in (keys[:, :2], keys))
+    alone = same <= _DOUBLED * n and same_time > 2 * same
+    return [column.name for column in words] if alone else []
 
 
 @dataclass
@@ -494,23 +493,20 @@ class _Fitting:
             if isinstance(column, NumberColumn):
                 sums[name] = rows.so_far(np.nan_to_num(_numbers(column)))
         past = Past(rows.place, before, second, sums, seen, changes)
-        times = None if self.times is None else Times(*(part[who] for part in self.times))
-        known = known_before(
-            self.parents, who, rows.counts[who], past, self.columns, self.time, times
-        )
-        of_past = ("before ", "second ", "mean ", "changes ")
-        return {
-            name: take_rows(column, some)
-            for name, column in known.items()
-            if later or not name.startswith(of_past)
-        }
+        times = None if self.times is None else self.times.take(who)
+        counts = rows.counts[who]
+        known = known_before(self.parents, who, counts, past, self.columns, self.time, times)
+        if not later:
+            of_past = ("before ", "second ", "mean ", "changes ")
+            known = {n: column for n, column in known.items() if not n.startswith(of_past)}
+        return {name: take_rows(column, some) for name, column in known.items()}
 
     def _target(
         self, now: Column, known: Known, owners: Owners, rng: np.random.Generator
     ) -> Target:
         """Fit one column given what is known."""
         names = _features(now.name, known)
-        line, steps, base, drawn = None, None, "", now
+        line, base, drawn = None, "", now
         decimals = now.decimals if isinstance(now, NumberColumn) else None
         if isinstance(now, NumberColumn):
             before = known.columns.get(f"before {now.name}")
@@ -518,55 +514,48 @@ class _Fitting:
                 base, away = "before", _numbers(now) - _numbers(before)
                 drawn = replace(now, values=away, specials=(), coded=False)
             else:
-                line, steps, drawn = self._line(now, names, known, owners, rng)
+                line, drawn = self._line(now, names, known, owners, rng)
+                names = names if line is None else [*names, f"line {now.name}"]
                 base = "" if drawn is now else "line"
         elif now.size > _MOST_ORDERED and f"before {now.name}" in known.columns:
             base, drawn = "same", _with_same(now, known.columns[f"before {now.name}"])
         cells, codes = fit_cells(drawn, self.k, owners, rng, exact=self.exact)
-        n = len(codes)
-        features = known.table(names, n)
-        sizes = [min(known.coders[name].size, MOST_CELLS) for name in names]
-        ordered = [known.coders[name].ordered for name in names]
-        if line is not None and steps is not None:
-            more = _as_byte(steps, NumberColumn("", line.at(known.columns)))
-            features = np.hstack([features, more[:, None]])
-            sizes, ordered = [*sizes, min(steps.size, MOST_CELLS)], [*ordered, True]
+        coders = [known.coders[name] for name in names]
         forest = fit_forest(
-            features, np.array(sizes, dtype=np.int64), np.array(ordered, dtype=bool), cells, codes,
-            owners, self.least, rng,
+            known.table(names, len(codes)),
+            np.array([min(one.size, MOST_CELLS) for one in coders], dtype=np.int64),
+            np.array([one.ordered for one in coders], dtype=bool),
+            cells, codes, owners, self.least, rng,
             k=self.k, exact=self.exact, demand=self.asked.get(now.name),
             view=_view(cells, codes, [known.columns[name] for name in names]),
             trees=_TREES, grown_on=_GROWN_ON,
         )  # fmt: skip
         stays = drawn.size - 1 if isinstance(drawn, CategoryColumn) and base else -2
-        return Target(now.name, names, cells, forest, line, steps, base, decimals, stays)
+        return Target(now.name, names, cells, forest, line, base, decimals, stays)
 
     def _line(
-        self,
-        now: NumberColumn,
-        names: Sequence[str],
-        known: Known,
-        owners: Owners,
+        self, now: NumberColumn, names: Sequence[str], known: Known, owners: Owners,
         rng: np.random.Generator,
-    ) -> tuple[Regression | None, Cells | None, NumberColumn]:
+    ) -> tuple[Regression | None, NumberColumn]:  # fmt: skip
         """Regress a column of many values on what is known; return what is left to draw, too."""
         level, _ = fit_cells(now, self.k, owners, rng, exact=self.exact)
-        if not isinstance(level, NumberCells) or level.quantiles is None or now.coded:
-            return None, None, now
-        if level.size <= _FEW_CELLS:
-            return None, None, now
-        bounds = float(level.quantiles.low[0]), float(level.quantiles.high[-1])
+        pieces = level.quantiles if isinstance(level, NumberCells) else None
+        if pieces is None or now.coded or level.size <= _FEW_CELLS:
+            return None, now
+        bounds = float(pieces.low[0]), float(pieces.high[-1])
         line, explained = _regress(now, names, known, owners.n_people(), bounds)
         if line is None or explained < _TELLS:
-            return None, None, now
-        values = line.at(known.columns)
-        steps, _ = fit_cells(NumberColumn("", values), self.k, owners, rng, exact=self.exact)
-        pieces = level.quantiles
+            return None, now
+        score = NumberColumn("", line.at(known.columns))
+        known.columns[f"line {now.name}"] = score
+        known.coders[f"line {now.name}"] = fit_cells(score, self.k, owners, rng, exact=self.exact)[
+            0
+        ]
         heaps = float(pieces.shares[pieces.low == pieces.high].sum())
         if explained < _CARRIES or heaps >= _HEAPS or now.specials:
-            return line, steps, now
-        near = values if now.decimals is None else np.round(values, now.decimals)
-        return line, steps, replace(now, values=now.values - near)
+            return line, now
+        near = score.values if now.decimals is None else np.round(score.values, now.decimals)
+        return line, replace(now, values=now.values - near)
 
 
 def _features(name: str, known: Known) -> list[str]:
@@ -574,7 +563,7 @@ def _features(name: str, known: Known) -> list[str]:
     found = []
     for feature in known.columns:
         kind, _, column = feature.partition(" ")
-        own = kind not in ("second", "mean", "changes") or column == name
+        own = kind not in ("second", "mean", "changes", "line") or column == name
         if own and known.coders[feature].size > 1:
             found.append(feature)
     return found
@@ -607,10 +596,10 @@ def _regress(
     bounds: tuple[float, float],
 ) -> tuple[Regression | None, float]:
     """Fit a ridge regression; return it with the part of the variance that it explains."""
-    if not names:
-        return None, 0.0
     wanted = _numbers(now)
     there = np.isfinite(wanted)
+    if not names:
+        return None, 0.0
     indicators = [_indicators(known.columns[name]) for name in names]
     design = _design(known.columns, names, indicators)[there]
     if not design.shape[1] or there.sum() <= 10 * design.shape[1] + 50:
@@ -625,9 +614,7 @@ def _regress(
     moments = design.T @ design / len(design) + ridge * np.eye(design.shape[1])
     weights = np.linalg.solve(moments, design.T @ (target - target.mean()) / len(design)) / scale
     line = Regression(list(names), indicators, middle, weights, float(target.mean()), bounds)
-    left = target - line.at(
-        {name: take_rows(known.columns[name], np.flatnonzero(there)) for name in names}
-    )
+    left = target - line.at(known.columns)[there]
     return line, 1.0 - float(np.var(left) / max(float(np.var(target)), 1e-12))
 
 
@@ -642,7 +629,7 @@ def _design(
             parts.append(_numbers(column)[:, None])
         else:
             parts.append((column.codes[:, None] == codes).astype(float))
-    return np.hstack(parts) if parts else np.zeros((0, 0))
+    return np.hstack(parts)
 
 
 def _indicators(column: Column) -> Ints:
@@ -661,7 +648,7 @@ def _view(cells: Cells, codes: Ints, known: Sequence[Column]) -> tuple[Ints, Flo
     if isinstance(cells, NumberCells):
         special = np.arange(cells.size) < len(cells.states)
         classes = np.where(special, -1 - np.arange(cells.size), np.floor(middle * _LEVELS))
-        return np.unique(classes, return_inverse=True)[1], _standard(middle, shares)
+        return np.unique(classes, return_inverse=True)[1], standard(middle, shares)
     if cells.size <= _MOST_ORDERED:
         return cells.as_states(), np.zeros(cells.size)
     best, order = _TELLS, np.zeros(cells.size)
@@ -669,23 +656,17 @@ def _view(cells: Cells, codes: Ints, known: Sequence[Column]) -> tuple[Ints, Flo
         if not isinstance(column, NumberColumn):
             continue
         values = _numbers(column)
-        values = np.where(
-            np.isfinite(values), values, np.nanmedian(values) if np.isfinite(values).any() else 0.0
-        )
+        known_ones = values[np.isfinite(values)]
+        values = np.nan_to_num(values, nan=np.median(known_ones) if len(known_ones) else 0.0)
         ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable") / len(values) - 0.5
         means = np.bincount(codes, weights=ranks, minlength=cells.size) / np.maximum(counts, 1)
         explained = float(counts @ means**2 / max(float(ranks @ ranks), 1e-9))
         if explained > best:
-            best, order = explained + _TELLS, _standard(means, shares)
+            best, order = explained + _TELLS, standard(means, shares)
     return cells.as_states(), order
 
 
-def _standard(values: Floats, shares: Floats) -> Floats:
-    values = values - shares @ values
-    return np.asarray(values / max(float(np.sqrt(shares @ values**2)), 1e-9))
-
-
-def _as_byte(cells: Cells, column: Column) -> NDArray[np.uint8]:
+def as_byte(cells: Cells, column: Column) -> NDArray[np.uint8]:
     """Return the cells of a column as trees see them; what has none is in the middle."""
     codes = cells.encode(column)  # type: ignore[arg-type]
     return as_feature(np.where(codes < 0, cells.size // 2, codes), cells)

@@ -41,6 +41,7 @@ from tulle.table.schema import Schema
 
 _DRAWINGS = 4  # histories of each person, of which one is released
 _TRIES = 20  # of people whose rows would not end in time
+_BATCH = 25_000  # people whose histories are drawn at a time
 _MOST_TRIED = 20_000  # people whose histories are drawn to learn which to choose
 
 
@@ -81,21 +82,11 @@ class Histories:
         lifted = [one for sheet in sheets.values() for one in sheet.lifted]
         self.summaries = {column.name for rank, column, _ in lifted if rank != MOVED}
         self.structural = {text for sheet in sheets.values() for text in sheet.rules}
-        root = sheets[name]
-        people = root.summarised()
-        schema = Schema(root.schema[column] for column in people.columns)
-        crowd = Crowd.of_kept(k, levels <= k, None, grouper.rng)
-        encoder = TableEncoder(schema).fit(people, (), crowd)
         rules = None if self.rules is None else self._of(sheets, placed, name)
-        own_rules = None if rules is None else [one.rule for one in rules]
-        self.people = Shape(own_rules, exact=self.exact, also=root.rules, near=frozenset(root.near))
-        secret = locate_sensitive(people, schema)
-        block = Block(people, levels, None, secret)
-        facts = self.people.fit(block, encoder, grouper)
-        self.encoder = encoder
-        self.notes += self.people.notes
+        people = sheets[name].summarised()
+        facts = self._fit_people(sheets[name], people, rules, levels, grouper)
         self.tables: list[FittedRows] = []
-        above = {name: (people, encoder.codecs)}
+        above = {name: (people, self.encoder.codecs)}
         learnt = levels <= k
         persons: dict[str, Ints] = {}
         for table in tables:
@@ -109,6 +100,26 @@ class Histories:
         if not self.exact and any(table.model is not None for table in self.tables):
             frames = {name: frame for name, (frame, _) in above.items()}
             self._learn_odds(frames, persons, learnt, settings)
+        return facts
+
+    def _fit_people(
+        self,
+        root: Sheet,
+        people: pl.DataFrame,
+        rules: list[PlacedRule] | None,
+        levels: Ints,
+        grouper: Grouper,
+    ) -> GroupFacts:
+        """Learn from people, one row each, with what their rows have in common."""
+        k = common_level(levels)
+        schema = Schema(root.schema[column] for column in people.columns)
+        crowd = Crowd.of_kept(k, levels <= k, None, grouper.rng)
+        self.encoder = TableEncoder(schema).fit(people, (), crowd)
+        own = None if rules is None else [one.rule for one in rules]
+        self.people = Shape(own, exact=self.exact, also=root.rules, near=frozenset(root.near))
+        block = Block(people, levels, None, locate_sensitive(people, schema))
+        facts = self.people.fit(block, self.encoder, grouper)
+        self.notes += self.people.notes
         return facts
 
     def _learn_odds(
@@ -194,16 +205,15 @@ class Histories:
         """
         self.verify()
         people = self._draw_people(n, rng)
-        if self.odds is not None:
-            people = pl.concat([people] * _DRAWINGS)
-        whole, seen, owners = self._draw_rows(people, rng)
-        if self.odds is not None:
-            traits = self._traits(whole, self._persons(owners))
-            kept = self._rows_of(self.odds.choose(traits, _DRAWINGS, rng), owners, len(people))
-            owners = {name: owner for name, (_, owner) in kept.items() if name != self.name}
+        whole, seen, owners = self._chosen(people[:_BATCH], rng)
+        for start in range(_BATCH, people.height, _BATCH):
+            more = self._chosen(people[start : start + _BATCH], rng)
+            for table in self.tables:
+                later = more[2][table.name] + whole[table.parent].height
+                owners[table.name] = np.r_[owners[table.name], later]
             whole, seen = (
-                {name: frame[kept[name][0]] for name, frame in frames.items()}
-                for frames in (whole, seen)
+                {name: pl.concat([frame, new[name]]) for name, frame in old.items()}
+                for old, new in ((whole, more[0]), (seen, more[1]))
             )
         self.broken: dict[str, int] = {}
         for table in self.tables:
@@ -216,16 +226,33 @@ class Histories:
         return frames, owners
 
     def _draw_people(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
-        """Draw people; those whose rows would not end in time are drawn again."""
+        """Draw people; those whose rows would not be in the time of the data are drawn again."""
         people = self.people.draw(n, rng)
         for _ in range(_TRIES):
-            late = [table.late(people) for table in self.tables if table.parent == self.name]
+            late = [table.untimely(people) for table in self.tables if table.parent == self.name]
             wrong = np.logical_or.reduce(late) if late else np.zeros(people.height, dtype=bool)
             if not wrong.any():
                 break
             fresh = self.people.draw(int(wrong.sum()), rng)
             people = pl.concat([people.filter(~pl.Series(wrong)), fresh])
         return people
+
+    def _chosen(
+        self, people: pl.DataFrame, rng: np.random.Generator
+    ) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame], dict[str, Ints]]:
+        """Draw several histories for each drawn person, and choose one by the odds."""
+        if self.odds is None:
+            return self._draw_rows(people, rng)
+        whole, seen, owners = self._draw_rows(pl.concat([people] * _DRAWINGS), rng)
+        traits = self._traits(whole, self._persons(owners))
+        chosen = self.odds.choose(traits, _DRAWINGS, rng)
+        kept = self._rows_of(chosen, owners, whole[self.name].height)
+        owners = {name: owner for name, (_, owner) in kept.items() if name != self.name}
+        whole, seen = (
+            {name: frame[kept[name][0]] for name, frame in frames.items()}
+            for frames in (whole, seen)
+        )
+        return whole, seen, owners
 
     def _draw_rows(
         self, people: pl.DataFrame, rng: np.random.Generator

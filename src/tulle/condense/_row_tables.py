@@ -116,21 +116,21 @@ class FittedRows:
         codecs = {} if self.encoder is None else self.encoder.codecs
         return _as_known(frame, codecs, codecs)
 
-    def late(self, above: pl.DataFrame) -> Flags:
-        """Return which parents begin so late that their rows would go on after all others end."""
+    def untimely(self, above: pl.DataFrame) -> Flags:
+        """Return which parents begin before all others do, or too late to end with them."""
         counts = np.maximum(above[self.count].fill_null(0).to_numpy().astype(np.int64), self.least)
         if self.first is None or self.model is None:
             return np.zeros(len(counts), dtype=bool)
         counts = np.where(above[self.first].is_null().to_numpy(), 0, counts)
         first, _, length = self._between(above, counts)
-        return first > self.model.latest - length
+        return (first < self.model.span[0]) | (first > self.model.span[1] - length)
 
     def _times(self, above: pl.DataFrame, counts: Ints) -> Times:
         """Return when the rows of parents begin and end; no later than about anybody's do."""
         assert self.model is not None
         first, last, length = self._between(above, counts)
-        latest = self.model.latest
-        first = np.minimum(first, latest - length)
+        earliest, latest = self.model.span
+        first = np.minimum(np.maximum(first, earliest), latest - length)
         last = np.minimum(np.where(np.isnan(last), first, last), latest)
         return Times(first, np.maximum(last, first + length))
 

@@ -128,20 +128,6 @@ class Database:
         """Whether the table of people has several rows for some of them."""
         return self._repeats
 
-    def children(self, name: str) -> list[str]:
-        """Return the tables whose rows belong to rows of this one.
-
-        Parameters
-        ----------
-        name : str
-            A table.
-
-        Returns
-        -------
-        list of str
-        """
-        return [child for child, parent in self.parents.items() if parent == name]
-
     def __repr__(self) -> str:
         return f"Database({list(self.tables)!r}, people={self.people!r})"
 

@@ -135,6 +135,13 @@ def test_labels_of_values_that_are_not_released_are_not_written(tmp_path: Path) 
     assert b"only two" not in (tmp_path / "release.sav").read_bytes()
 
 
+def test_codes_for_no_answer_are_not_averaged_in_estimates(survey: Path) -> None:
+    (found,) = estimate(survey, "mean(income)").to_dicts()
+    known = read_table(survey).filter(pl.col("income") != 999_999)["income"]
+    assert found["estimate"] == pytest.approx(known.mean())
+    assert found["records"] == len(known)
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -154,6 +154,20 @@ def as_copies(releases: Any) -> list[pl.DataFrame]:
     if any(frame.height == 0 for frame in frames):
         raise DataError("a release has no records: nothing can be estimated from it")
     return frames
+
+
+def without_codes(frame: pl.DataFrame, codes: Mapping[str, Collection[Any]]) -> pl.DataFrame:
+    """Return a table in which codes for no answer are missing: they are no quantity."""
+    numbers = {
+        name: [code for code in own if isinstance(code, int | float)]
+        for name, own in codes.items()
+        if name in frame.columns and frame.schema[name].is_numeric()
+    }
+    return frame.with_columns(
+        pl.when(~pl.col(name).is_in(own)).then(pl.col(name)).alias(name)
+        for name, own in numbers.items()
+        if own
+    )
 
 
 def _split(n: int, owners: Ints | None, rng: np.random.Generator) -> Ints:

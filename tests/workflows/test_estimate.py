@@ -20,9 +20,10 @@ from tulle import (
     read_manifest,
     verify_release,
 )
+from tulle._commands._condensing import Condensing
 from tulle._commands._large import refuse_in_blocks
 from tulle._commands._options import resolve
-from tulle._commands.condense import Condensing, condense
+from tulle._commands.condense import condense
 from tulle._files import OutputExists
 from tulle.cli import tulle as command_line
 

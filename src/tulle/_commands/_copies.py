@@ -18,7 +18,7 @@ from tulle.io._formats import is_sql
 if TYPE_CHECKING:
     import polars as pl
 
-    from tulle._commands.condense import Condensing
+    from tulle._commands._condensing import Condensing
     from tulle._types import FilePath
     from tulle.io._dialect import Dialect
     from tulle.io._statistics_files import FileLabels

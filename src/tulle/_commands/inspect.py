@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import left_out_rows, quoted, to_keep, with_file_codes
-from tulle._commands._large import look_at, repeated_in
 from tulle._commands._linked import ask, is_linked, proposed
+from tulle._commands._memory import look_at, repeated_in
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
 from tulle.io._formats import STATISTICS, display_name, format_of, is_sql, split_sheet
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.table.uniqueness import SinglingOut
 
 SHOWN = 5  # combinations of each size
+SILENT = "no evidence for another role"
 
 
 class Inspection(NamedTuple):
@@ -269,7 +270,7 @@ def _column_row(guess: Guess) -> dict[str, Any]:
         "special": len(column.special),
         "not_understood": guess.unread,
         "action": guess.action,
-        "reason": column.reason or "no evidence for another role",
+        "reason": column.reason or SILENT,
     }
 
 

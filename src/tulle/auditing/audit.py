@@ -480,7 +480,7 @@ def attacks_on_people(
     people: ComparedPeople, generator: np.random.Generator, *, quick: bool
 ) -> list[AttackResult]:
     """Try every attack on people's traits and on their rows."""
-    tables, traits = people.aligned(quick)
+    tables, traits = people.aligned(quick, numbered=True)
     first, second = spawn(generator, 2)
     on_rows = planned_on_rows(people, tables, traits, None)
     return [*attacks_on(tables, first, quick=quick), *_attacks_on_rows(on_rows, second)]

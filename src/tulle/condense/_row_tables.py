@@ -111,8 +111,31 @@ class FittedRows:
         series += [above[there][rows.parent].alias(name) for name, there in self.constant.items()]
         return pl.DataFrame(series), frame, rows.parent
 
+    def known(self, frame: pl.DataFrame) -> list[Cells]:
+        """Return columns of rows as the synthesis takes them."""
+        codecs = {} if self.encoder is None else self.encoder.codecs
+        return _as_known(frame, codecs, codecs)
+
+    def late(self, above: pl.DataFrame) -> Flags:
+        """Return which parents begin so late that their rows would go on after all others end."""
+        counts = np.maximum(above[self.count].fill_null(0).to_numpy().astype(np.int64), self.least)
+        if self.first is None or self.model is None:
+            return np.zeros(len(counts), dtype=bool)
+        counts = np.where(above[self.first].is_null().to_numpy(), 0, counts)
+        first, _, length = self._between(above, counts)
+        return first > self.model.latest - length
+
     def _times(self, above: pl.DataFrame, counts: Ints) -> Times:
-        """Return when the rows of parents begin and end, in the unit of the time."""
+        """Return when the rows of parents begin and end; no later than about anybody's do."""
+        assert self.model is not None
+        first, last, length = self._between(above, counts)
+        latest = self.model.latest
+        first = np.minimum(first, latest - length)
+        last = np.minimum(np.where(np.isnan(last), first, last), latest)
+        return Times(first, np.maximum(last, first + length))
+
+    def _between(self, above: pl.DataFrame, counts: Ints) -> tuple[Floats, Floats, Floats]:
+        """Return when the rows of parents begin and end as drawn, and how long they last."""
         assert self.model is not None
         assert self.encoder is not None
         codec = self.encoder.codecs[str(self.model.time)]
@@ -122,11 +145,7 @@ class FittedRows:
             series = above[str(name)][some].alias(codec.name)
             values[some] = codec.as_known(series).values  # type: ignore[union-attr]
             parts.append(values)
-        first, last = parts
-        length, latest = self.model.gap * np.maximum(counts - 1, 0), self.model.latest
-        first = np.minimum(first, latest - length)
-        last = np.minimum(np.where(np.isnan(last), first, last), latest)
-        return Times(first, np.maximum(last, first + length))
+        return parts[0], parts[1], self.model.gap * np.maximum(counts - 1, 0)
 
 
 class _Completing:

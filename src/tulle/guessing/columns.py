@@ -31,7 +31,7 @@ _REFERS = 0.9  # share of values that are identifiers of other rows
 
 _ACTIONS = {
     Role.IDENTIFIER: "drop",
-    Role.PERSON: "count people by it, then drop",
+    Role.PERSON: "count people by it; new keys in the release",
     Role.QUASI: "condense",
     Role.SENSITIVE: "condense",
     Role.TARGET: "condense class by class",
@@ -41,7 +41,7 @@ _ACTIONS = {
 }
 _UNSURE = {
     Role.IDENTIFIER: "leave out until a role is stated",
-    Role.PERSON: "count people by it until a role is stated, then drop",
+    Role.PERSON: "count people by it, with new keys, until a role is stated",
 }
 _CODED = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED, Kind.DATETIME)  # may have special values
 

@@ -82,6 +82,7 @@ COLUMN_OPTIONS = (  # of a column in a policy
     "closeness",
     "categories",
     "on_new",
+    "text",
     "reason",
 )
 _LONGEST = 4 << 20  # characters: 10,000 columns take half of it
@@ -373,6 +374,7 @@ def _column(name: str, entry: Any) -> Column:
         closeness=entry.get("closeness"),
         categories=_special(name, "categories", entry.get("categories", [])),
         on_new=_text(name, entry, "on_new"),
+        text=_text(name, entry, "text"),
     )
     wrong = contradiction(column)
     if wrong:
@@ -495,6 +497,7 @@ _HEAD = """\
 # categories = ["A", "B"]      the categories that are expected; others are refused, or treated as
 #                              on_new says in a stream: "wait" (until k people hold it), "other",
 #                              "reject"
+# text = "codes"               of remarks (kind text): one word of each that k people use
 # diversity = 3                of a sensitive column: different values that each group must hold
 # closeness = 0.2              of a sensitive column: how far a group's values may lie from all
 # weight = 2                   the column counts twice when records are compared

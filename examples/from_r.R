@@ -26,8 +26,8 @@ tulle("estimate", "release.sav", "mean(age) by region")
 
 release <- read_sav("release.sav")
 print(attr(release$sex, "labels"))
-for (table in list(people, release)) {
-  design <- svydesign(~1, weights = ~anweight, data = as.data.frame(zap_labels(table)))
+for (file in c("survey.sav", "release.sav")) {
+  design <- svydesign(~1, weights = ~anweight, data = as.data.frame(zap_labels(read_sav(file))))
   print(svytotal(~region, design))
   print(coef(svyglm(trust ~ sex + age, design)))
 }

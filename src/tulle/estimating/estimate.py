@@ -13,12 +13,11 @@ import polars as pl
 from tulle._files import digest
 from tulle._json import read_json
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.estimating._questions import Key, Question, answer, parse_question
+from tulle.estimating._questions import Figure, Key, Question, answer, parse_question
 from tulle.estimating.ledger import (
     FORMAT,
     LEAST,
     NORMAL,
-    Pooled,
     as_copies,
     name_of,
     pooled,
@@ -113,7 +112,7 @@ def estimate(
 def _row(
     asked: Question,
     key: Key,
-    found: Pooled,
+    found: Figure,
     ledger: Mapping[str, Any] | None,
     copies: int,
     scale: float,
@@ -148,7 +147,7 @@ def _row(
 
 
 def _factor(
-    asked: Question, key: Key, found: Pooled, ledger: Mapping[str, Any], copies: int
+    asked: Question, key: Key, found: Figure, ledger: Mapping[str, Any], copies: int
 ) -> tuple[float | None, str]:
     """Return how many standard errors such estimates are off, or why that is not known."""
     least = max(2 * int(ledger["k"]), LEAST)

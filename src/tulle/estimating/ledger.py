@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -46,20 +46,12 @@ _MOST_TERMS = 10  # of a regression on all other columns
 Make = Callable[[pl.DataFrame], Sequence[Any]]
 
 
-class Pooled(NamedTuple):
-    """A number from several copies as one: their mean, and the mean of their variances."""
-
-    value: float
-    variance: float  # of an original with as many records as a copy
-    records: int  # in the smallest copy
-
-
-def pooled(answers: Sequence[Mapping[Key, Figure]]) -> dict[Key, Pooled]:
-    """Return the numbers that all copies give, as one."""
+def pooled(answers: Sequence[Mapping[Key, Figure]]) -> dict[Key, Figure]:
+    """Return the numbers that all copies give, as one: means of their values and variances."""
     keys = [key for key in answers[0] if all(key in other for other in answers)]
     together = {key: [one[key] for one in answers] for key in keys}
     return {
-        key: Pooled(
+        key: Figure(
             float(np.mean([one.value for one in found])),
             float(np.mean([one.variance for one in found])),
             min(one.records for one in found),
@@ -254,7 +246,7 @@ def _covering(errors: Sequence[float]) -> float:
     return math.ceil(10 * max(ordered[rank - 1], 0.5)) / 10
 
 
-def _is_lost(true: Figure, found: Pooled) -> bool:
+def _is_lost(true: Figure, found: Figure) -> bool:
     """Tell whether a release has an effect within two errors of zero, or turned round."""
     return math.copysign(found.value, found.value * true.value) < 2 * math.sqrt(found.variance)
 

@@ -6,7 +6,7 @@
 For each table and seed one model is fitted and five copies are drawn from it, the error ledger is
 measured on the release and two splits, and random questions that the ledger does not know are
 asked: means, shares, totals, quantiles and regressions, by group and under conditions, with squares
-and whole categories. ``--only`` names parts: coverage, cases, conditions.
+and whole categories. ``--only`` names parts: coverage, cases, conditions, weights.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _line(rows: list[dict[str, Any]]) -> list[Any]:
 
 # -- cases B and C of the first users --------------------------------------------------------------
 
-CASES = {  # the question, and which columns a table keeps
+CASES = {  # the question, and which columns a table keeps; after ", " the weights
     "wagepan": (
         "ols(lwage ~ educ + exper + expersq + union + married + black)",
         ["lwage", "educ", "exper", "expersq", "union", "married", "black", "hisp", "year", "hours"],
@@ -225,6 +225,11 @@ CASES = {  # the question, and which columns a table keeps
         ["imueclt", "imbgeco", "imwbcnt", "female", "eduyrs", "lrscale", "agea", "brnnorge",
          "region", "eu_vote", "uempla", "polint", "hinctnta"],
     ),
+    "ess10no, anweight": (
+        "ols(imueclt ~ female + eduyrs + lrscale + agea)",
+        ["imueclt", "imbgeco", "imwbcnt", "female", "eduyrs", "lrscale", "agea", "brnnorge",
+         "region", "eu_vote", "uempla", "polint", "hinctnta", "anweight"],
+    ),
 }  # fmt: skip
 FROM_R["wagepan"] = ("wooldridge", "wagepan", None)
 
@@ -233,21 +238,23 @@ def cases(quick: bool) -> None:
     """Regressions that first users lost, asked with and without naming them beforehand."""
     lines = []
     for name, (question, wanted) in CASES.items():
-        original = table(name, 5_000)
+        source, _, weight = name.partition(", ")
+        original = table(source, 5_000)
         original = original.select([one for one in wanted if one in original.columns])
         rules = ["expersq = exper ** 2"] if name == "wagepan" else None
-        copies = drawn(original, 0, rules)
+        roles = {weight: "weight"} if weight else {}
+        copies = drawn(original, 0, rules, roles)
         answers = {}
         for label, named in (("ledger", []), ("named", [question])):
             ledger = error_ledger(
-                original, copies, lambda part: drawn(part, 77, rules),  # noqa: B023
-                k=K, splits=2, questions=named, random_state=0,
+                original, copies, lambda part: drawn(part, 77, rules, roles),  # noqa: B023
+                k=K, splits=2, questions=named, random_state=0, weight=weight or None,
             )  # fmt: skip
-            answers[label] = estimate(copies, question, ledger=ledger)
-        truth = estimate(original, question)
+            answers[label] = estimate(copies, question, ledger=ledger, weight=weight)
+        truth = estimate(original, question, weight=weight)
         for place, row in enumerate(truth.iter_rows(named=True)):
             told = [answers[label].row(place, named=True) for label in ("ledger", "named")]
-            one = estimate(copies[0], question).row(place, named=True)
+            one = estimate(copies[0], question, weight=weight).row(place, named=True)
             lines.append(
                 [
                     f"{name}: {row['term']}",
@@ -283,10 +290,12 @@ def _told(found: dict[str, Any], truth: float) -> str:
     return f"[{found['low']:.4f}, {found['high']:.4f}]" + ("*" if inside else "")
 
 
-def drawn(original: pl.DataFrame, seed: int, rules: list[str] | None) -> list[pl.DataFrame]:
+def drawn(
+    original: pl.DataFrame, seed: int, rules: list[str] | None, roles: dict[str, str]
+) -> list[pl.DataFrame]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = Condenser(k=K, random_state=seed, rules=rules).fit(original)
+        fitted = Condenser(k=K, random_state=seed, rules=rules, columns=roles).fit(original)
     return [fitted.sample() for _ in range(COPIES)]
 
 
@@ -338,7 +347,63 @@ def conditions(quick: bool) -> None:
     )  # fmt: skip
 
 
-PARTS = {"coverage": coverage, "cases": cases, "conditions": conditions}
+# -- survey weights --------------------------------------------------------------------------------
+
+WEIGHTED = {"ess10no": "anweight", "adult": "fnlwgt", "card": "weight"}
+
+
+def weights(quick: bool) -> None:
+    """Weighted totals and means of releases: weights drawn only, and calibrated."""
+    lines = []
+    for name, weight in WEIGHTED.items():
+        original = table(name, 1_500 if quick else 5_000)
+        others = [one for one in original.columns if "weight" in one or "wght" in one]
+        original = original.drop(one for one in others if one != weight)
+        for way, columns in (("drawn", {}), ("calibrated", {weight: "weight"})):
+            figures = []
+            for seed in range(2 if quick else 5):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    fitted = Condenser(k=K, columns=columns, random_state=seed).fit(original)
+                figures.append(_weighted_errors(original, fitted.sample(), weight))
+            total, shares, means = np.mean(figures, axis=0)
+            cells = [f"{total:.2%}", f"{shares:.2%}", f"{means:.2f}"]
+            lines.append([name, weight, way, original.height, *cells])
+    write_table(
+        "estimates_weights",
+        "Weighted totals and means",
+        ["table", "weight", "way", "records", "sum of weights", "totals by value", "means, s.e."],
+        lines,
+        notes="How far a release is from the original, the mean of five seeds: the sum of all "
+        "weights, the largest difference of a value's share of all weights (values of at least "
+        f"{2 * K} people), and the largest difference of a number's weighted mean in its own "
+        "standard errors.",
+        quick=quick,
+    )
+
+
+def _weighted_errors(original: pl.DataFrame, release: pl.DataFrame, weight: str) -> list[float]:
+    sums = [float(one[weight].sum()) for one in (original, release)]
+    shares, means = [0.0], [0.0]
+    for name in (one for one in original.columns if one != weight):
+        if original[name].n_unique() <= 60:
+            each = [
+                dict(one.group_by(name).agg(pl.col(weight).sum() / one[weight].sum()).iter_rows())
+                for one in (original, release)
+            ]
+            for value, count in original[name].value_counts().iter_rows():
+                if count >= 2 * K and value is not None:
+                    shares.append(abs(each[0][value] - each[1].get(value, 0.0)))
+        elif original[name].dtype.is_numeric():
+            text = f"mean(`{name}`)"
+            true, found = (
+                estimate(one, text, weight=weight).row(0, named=True) for one in (original, release)
+            )
+            means.append(abs(true["estimate"] - found["estimate"]) / true["standard_error"])
+    return [abs(sums[1] / sums[0] - 1), max(shares), max(means)]
+
+
+PARTS = {"coverage": coverage, "cases": cases, "conditions": conditions, "weights": weights}
 
 
 def main(quick: bool = False) -> None:

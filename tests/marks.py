@@ -39,6 +39,8 @@ SLOW = [
     "workflows/test_database.py",
     "auditing/test_people_of_databases.py",
     "workflows/test_estimate.py",
+    "condense/test_weights.py",
+    "tables/test_statistics_files.py",
     "database/test_condenser.py",
     "shape/test_odds.py",
     "workflows/test_leaks.py",

@@ -214,3 +214,10 @@ def test_noise_moves_rotated_records() -> None:
     X = np.random.default_rng(0).normal(size=(50, 3))
     plain, noisy = (rotate(X, noise=n, random_state=0).release for n in (0.0, 0.5))
     assert (noisy - plain).std() == pytest.approx(0.5, rel=0.2)
+
+
+def test_survey_weights_are_generalized_too() -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"age": rng.integers(18, 90, 200), "w": rng.uniform(0.5, 3, 200)})
+    release = generalize(table, k=20, columns={"w": "weight"}).release
+    assert release["w"].n_unique() <= 10

@@ -194,6 +194,13 @@ def test_equal_weights_change_nothing_but_totals(text: str) -> None:
         assert found.variance == pytest.approx(scale**2 * figure.variance)
 
 
+@pytest.mark.parametrize("text", ["mean(x)", "median(x)"])
+def test_what_is_the_same_everywhere_has_no_error(text: str) -> None:
+    table = weighted_table().with_columns(x=pl.lit(99), w=pl.col("w") / 7)
+    (found,) = answer(parse_question(text, table), table, weight="w").values()
+    assert found[:2] == (99, 0)
+
+
 def test_a_weighted_quantile_has_half_of_the_weights_below_it() -> None:
     table = weighted_table()
     (found,) = answer(parse_question("median(x)", table), table, weight="w").values()

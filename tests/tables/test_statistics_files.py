@@ -72,6 +72,16 @@ def test_labels_and_codes_for_no_answer_come_out_as_they_went_in(
     assert read_written(tmp_path / "again.sav")[1] == labels
 
 
+def test_text_with_labels_stays_text(tmp_path: Path) -> None:
+    table = pl.DataFrame({"sex": ["m", "f", "f", "x"] * 5})
+    told = {"sex": {"m": "male", "f": "female"}}
+    pyreadstat.write_sav(table, str(tmp_path / "text.sav"), variable_value_labels=told)
+    assert_frame_equal(read_table(tmp_path / "text.sav"), table)
+    write_table(table, tmp_path / "again.sav", like=tmp_path / "text.sav")
+    _, meta = pyreadstat.read_sav(str(tmp_path / "again.sav"))
+    assert meta.variable_value_labels == told
+
+
 def test_letters_of_stata_stay_letters(tmp_path: Path) -> None:
     values: list[Any] = [1.0, 2.0, "a", None, "b"] * 10
     first = tmp_path / "letters.dta"
@@ -133,6 +143,13 @@ def test_labels_of_values_that_are_not_released_are_not_written(tmp_path: Path) 
     pyreadstat.write_sav(table, str(path), variable_value_labels={"sex": {3: "only two people"}})
     condense(path, tmp_path / "release.sav", k=10, seed=0, audit=False)
     assert b"only two" not in (tmp_path / "release.sav").read_bytes()
+
+
+def test_codes_for_no_answer_are_not_averaged_in_estimates(survey: Path) -> None:
+    (found,) = estimate(survey, "mean(income)").to_dicts()
+    known = read_table(survey).filter(pl.col("income") != 999_999)["income"]
+    assert found["estimate"] == pytest.approx(known.mean())
+    assert found["records"] == len(known)
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def with_file_codes(columns: list[Column], labels: Any, table: pl.DataFrame) -> 
         if own is not None and column.kind in numbers and column.role.released:
             series = table[column.name].drop_nulls()
             codes = own.codes(series)
-            values = [value for value in series.unique() if value not in codes]
-            if column.kind is not Kind.ORDERED and own.values.keys() >= {*map(float, values)}:
+            values = {value for value in series.unique() if value not in codes}
+            if column.kind is not Kind.ORDERED and own.values.keys() >= values:
                 column = replace(column, kind=Kind.CATEGORY, reason="every value has a label")
             else:
                 column = replace(column, missing=tuple(dict.fromkeys((*column.missing, *codes))))

@@ -159,20 +159,23 @@ def _ledger(
     if not options.ledger:
         return None
     from tulle._random import as_generator
-    from tulle.estimating.ledger import error_ledger
+    from tulle.estimating.ledger import error_ledger, without_codes
 
     rng = as_generator(options.seed)
     person, weight = column_of(columns, Role.PERSON), column_of(columns, Role.WEIGHT)
+
+    def blank(table: pl.DataFrame) -> pl.DataFrame:
+        return without_codes(table, {column.name: column.missing for column in columns})
 
     def make(part: pl.DataFrame) -> list[pl.DataFrame]:
         # a class of k people may have fewer in a part of the table
         again = replace(options, seed=int(rng.integers(2**62)), small_classes="pool")
         fitted, first = make_release(part, columns, options.policy.rules, again)
-        return [first, *further_copies(fitted, part, columns, again)]
+        return [blank(one) for one in (first, *further_copies(fitted, part, columns, again))]
 
     with options.naming(question=f"{options.policy_file}: [estimates]"):
         return error_ledger(
-            original, copies, make,
+            blank(original), [blank(one) for one in copies], make,
             k=max(min(condenser.rests_on_.values()), 2),
             person=None if person is None else person.name,
             weight=None if weight is None else weight.name, splits=3,

@@ -43,10 +43,9 @@ def codebook_page(book: Mapping[str, Any]) -> str:
 
 def _variable(series: pl.Series, column: Column, labels: Any, k: int) -> dict[str, Any]:
     """Return what is said of one column."""
-    codes = set(column.special) | ({*labels.codes(series)} if labels is not None else set())
-    gone = series.is_null()
-    if _fits(series, codes):
-        gone |= series.is_in(list(codes))
+    texts = {} if labels is None else labels.values
+    codes = column.special if labels is None else (*column.special, *labels.codes(series))
+    gone = pl.Series([value is None or value in codes for value in series], dtype=pl.Boolean)
     found: dict[str, Any] = {
         "name": series.name,
         "labl": labels.label if labels is not None else "",
@@ -55,7 +54,6 @@ def _variable(series: pl.Series, column: Column, labels: Any, k: int) -> dict[st
         "role": column.role.value,
         "missing": _share(int(gone.sum()), len(series), k),
     }
-    texts = labels.values if labels is not None else {}
     values = series.filter(~gone)
     if column.kind in _CONTINUOUS and values.n_unique() > 1 and len(values) >= 2 * k:
         ordered = values.sort()
@@ -65,7 +63,7 @@ def _variable(series: pl.Series, column: Column, labels: Any, k: int) -> dict[st
     found["catgry"] = [
         {
             "catValu": _plain(value),
-            "labl": texts.get(_key(value), ""),
+            "labl": texts.get(value, ""),
             "share": _share(n, len(series), k),
         }
         for value, n in counts.head(_MOST_VALUES).iter_rows()
@@ -73,19 +71,9 @@ def _variable(series: pl.Series, column: Column, labels: Any, k: int) -> dict[st
     return found
 
 
-def _fits(series: pl.Series, codes: set[Any]) -> bool:
-    """Return whether codes can be looked for among values of this type."""
-    numbers = all(isinstance(code, int | float) for code in codes)
-    return bool(codes) and (series.dtype.is_numeric() if numbers else series.dtype == pl.String)
-
-
 def _share(count: int, records: int, k: int) -> float | None:
     """Return a share in whole per mille; None where fewer than ``k`` records are behind it."""
     return None if 0 < count < k else round(count / records, 3)
-
-
-def _key(value: Any) -> Any:
-    return float(value) if isinstance(value, int | float) else value
 
 
 def _plain(value: Any) -> Any:

@@ -85,7 +85,8 @@ def generalize(
     frame, exit = enter(X)
     schema = Schema.of(columns, frame)
     people, sensitive = locate_people(frame, schema), locate_sensitive(frame, schema)
-    known = [column for column in schema if column.role is Role.QUASI]
+    # the weight of a survey is nearly everybody's own: it would link rows as they stand
+    known = [column for column in schema if column.role in (Role.QUASI, Role.WEIGHT)]
     if not known:
         raise DataError("no column has the role 'quasi-identifier': there is nothing to generalize")
     check_feasible(np.full(frame.height, k, dtype=np.int64))

@@ -32,7 +32,7 @@ _RIDGE = 1e-7  # totals that contradict each other meet in the middle
 _DIGITS = 6  # of a released weight
 
 
-class Margin(NamedTuple):
+class WeightMargin(NamedTuple):
     """A value and its share of all weights; or a number, and its weighted mean in its own units."""
 
     column: str
@@ -48,7 +48,7 @@ class WeightTotals:
 
     column: str
     total: float
-    margins: tuple[Margin, ...]
+    margins: tuple[WeightMargin, ...]
     person: str | None = None  # the column that names people, who may have one weight each
 
     @classmethod
@@ -136,7 +136,7 @@ def rake(weights: Floats, design: Floats, totals: Floats) -> Floats:
 
 def _margins(
     series: pl.Series, shares: Floats, crowd: Crowd, rng: np.random.Generator | None
-) -> list[Margin]:
+) -> list[WeightMargin]:
     """Return the margins of a column that enough people hold; ``shares`` are weights."""
     if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary):
         return []
@@ -156,7 +156,7 @@ def _margins(
             return []
         unit = float(values[there].mean()), spread
         column = np.where(there, np.nan_to_num((values - unit[0]) / unit[1]), 0.0)
-        return [Margin(series.name, None, said(column), crowd.hold(there), unit)]
+        return [WeightMargin(series.name, None, said(column), crowd.hold(there), unit)]
     texts = series.cast(pl.String)
     domain = texts.unique().sort()
     codes = texts.to_frame().join(
@@ -166,13 +166,15 @@ def _margins(
     held = distinct_people(np.where(crowd.kept, codes, -1), crowd.people, len(domain))
     common = np.argsort(-held, kind="stable")[:_MOST_VALUES]
     return [
-        Margin(series.name, domain[place], said((codes == place).astype(float)), int(held[place]))
+        WeightMargin(
+            series.name, domain[place], said((codes == place).astype(float)), int(held[place])
+        )
         for place in common.tolist()
         if held[place] >= crowd.enough()
     ]
 
 
-def _indicator(series: pl.Series, margin: Margin) -> Floats:
+def _indicator(series: pl.Series, margin: WeightMargin) -> Floats:
     """Return what a margin adds up, for each record."""
     if margin.unit is not None:
         return np.nan_to_num((numbers_of(series) - margin.unit[0]) / margin.unit[1])

@@ -274,8 +274,10 @@ def _labels(values: Values, name: str) -> pl.Series:
 
 
 def _mean(y: Floats, w: Floats, order: float, n: int) -> tuple[float, float]:
-    mean, share = float(np.average(y, weights=w)), w / w.sum()
-    return mean, float(((share * (y - mean)) ** 2).sum()) * len(y) / (len(y) - 1)
+    share = w / w.sum()
+    away = y - y[0]  # exactly 0 where all numbers are the same, whatever their weights
+    mean = float(share @ away)
+    return float(y[0]) + mean, float(((share * (away - mean)) ** 2).sum()) * len(y) / (len(y) - 1)
 
 
 def _share(y: Floats, w: Floats, order: float, n: int) -> tuple[float, float]:
@@ -299,7 +301,8 @@ def _quantile(y: Floats, w: Floats, order: float, n: int) -> tuple[float, float]
         low, value, high = np.quantile(y, orders, weights=w, method="inverted_cdf")
     else:
         low, value, high = np.quantile(y, orders)
-    spread = np.sqrt(np.average((y - np.average(y, weights=w)) ** 2, weights=w))
+    away_from = y - y[0]
+    spread = np.sqrt(np.average((away_from - np.average(away_from, weights=w)) ** 2, weights=w))
     normal = spread * away / 2 / _NORMAL.pdf(_NORMAL.inv_cdf(order))
     return float(value), max(float(high - low) / 4, float(normal)) ** 2
 

@@ -13,8 +13,16 @@ import polars as pl
 from tulle._files import digest
 from tulle._json import read_json
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.estimating._questions import Key, Question, answer, parse_question
-from tulle.estimating.ledger import FORMAT, LEAST, NORMAL, Pooled, as_copies, name_of, pooled
+from tulle.estimating._questions import Figure, Key, Question, answer, parse_question
+from tulle.estimating.ledger import (
+    FORMAT,
+    LEAST,
+    NORMAL,
+    as_copies,
+    name_of,
+    pooled,
+    without_codes,
+)
 from tulle.releases import has_manifest, read_manifest
 from tulle.releases._file_pairs import named_beside
 from tulle.table.schema import Role
@@ -104,7 +112,7 @@ def estimate(
 def _row(
     asked: Question,
     key: Key,
-    found: Pooled,
+    found: Figure,
     ledger: Mapping[str, Any] | None,
     copies: int,
     scale: float,
@@ -139,7 +147,7 @@ def _row(
 
 
 def _factor(
-    asked: Question, key: Key, found: Pooled, ledger: Mapping[str, Any], copies: int
+    asked: Question, key: Key, found: Figure, ledger: Mapping[str, Any], copies: int
 ) -> tuple[float | None, str]:
     """Return how many standard errors such estimates are off, or why that is not known."""
     least = max(2 * int(ledger["k"]), LEAST)
@@ -166,12 +174,18 @@ def read_copies(
     path: str | os.PathLike[str],
 ) -> tuple[list[pl.DataFrame], Mapping[str, Any] | None, int | None, str | None]:
     """Return all copies of a release, its ledger, the original's size, and the weights' column."""
-    from tulle.io.read import read_table
+    from tulle.io._statistics_files import FileLabels
+    from tulle.io.read import read_table, read_written
 
-    copies, ledger = [read_table(path)], None
+    (first, written), ledger = read_written(path), None
+    codes: dict[str, Any] = {}
+    if isinstance(written, FileLabels):
+        codes = {name: own.codes(first[name]) for name, own in written.columns.items()}
     if not has_manifest(path):
-        return copies, None, None, None
-    manifest = read_manifest(path)
+        return [without_codes(first, codes)], None, None, None
+    manifest, copies = read_manifest(path), [first]
+    for name, entry in manifest.columns.items():
+        codes[name] = (*codes.get(name, ()), *entry.get("missing", ()))
     for place, sha256 in named_beside(path, manifest.output).items():
         if ".codebook." in place.name:
             continue
@@ -193,7 +207,8 @@ def read_copies(
     known = isinstance(records, int) and isinstance(apart, int)
     roles = {name: entry.get("role") for name, entry in manifest.columns.items()}
     weight = next((name for name, role in roles.items() if role == Role.WEIGHT), None)
-    return copies, ledger, records - apart if known else None, weight
+    blank = [without_codes(copy, codes) for copy in copies]
+    return blank, ledger, records - apart if known else None, weight
 
 
 def _refuse_broken(ledger: Mapping[str, Any]) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -46,20 +46,12 @@ _MOST_TERMS = 10  # of a regression on all other columns
 Make = Callable[[pl.DataFrame], Sequence[Any]]
 
 
-class Pooled(NamedTuple):
-    """A number from several copies as one: their mean, and the mean of their variances."""
-
-    value: float
-    variance: float  # of an original with as many records as a copy
-    records: int  # in the smallest copy
-
-
-def pooled(answers: Sequence[Mapping[Key, Figure]]) -> dict[Key, Pooled]:
-    """Return the numbers that all copies give, as one."""
+def pooled(answers: Sequence[Mapping[Key, Figure]]) -> dict[Key, Figure]:
+    """Return the numbers that all copies give, as one: means of their values and variances."""
     keys = [key for key in answers[0] if all(key in other for other in answers)]
     together = {key: [one[key] for one in answers] for key in keys}
     return {
-        key: Pooled(
+        key: Figure(
             float(np.mean([one.value for one in found])),
             float(np.mean([one.variance for one in found])),
             min(one.records for one in found),
@@ -156,6 +148,20 @@ def as_copies(releases: Any) -> list[pl.DataFrame]:
     return frames
 
 
+def without_codes(frame: pl.DataFrame, codes: Mapping[str, Collection[Any]]) -> pl.DataFrame:
+    """Return a table in which codes for no answer are missing: they are no quantity."""
+    numbers = {
+        name: [code for code in own if isinstance(code, int | float)]
+        for name, own in codes.items()
+        if name in frame.columns and frame.schema[name].is_numeric()
+    }
+    return frame.with_columns(
+        pl.when(~pl.col(name).is_in(own)).then(pl.col(name)).alias(name)
+        for name, own in numbers.items()
+        if own
+    )
+
+
 def _split(n: int, owners: Ints | None, rng: np.random.Generator) -> Ints:
     """Return the rows of nine tenths of the people."""
     if owners is None:
@@ -240,7 +246,7 @@ def _covering(errors: Sequence[float]) -> float:
     return math.ceil(10 * max(ordered[rank - 1], 0.5)) / 10
 
 
-def _is_lost(true: Figure, found: Pooled) -> bool:
+def _is_lost(true: Figure, found: Figure) -> bool:
     """Tell whether a release has an effect within two errors of zero, or turned round."""
     return math.copysign(found.value, found.value * true.value) < 2 * math.sqrt(found.variance)
 

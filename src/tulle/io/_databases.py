@@ -15,9 +15,9 @@ import polars as pl
 
 from tulle.errors import DataError, nearest_name
 from tulle.io._csv import csv_names
-from tulle.io._duckdb import TABLES, duckdb_connection, duckdb_table, floats
+from tulle.io._duckdb import TABLES, duckdb_connection, duckdb_frame
 from tulle.io._formats import Format, Source, by_extension, display_name, existing_file, is_sql
-from tulle.io._sql import Declared, declared_tables
+from tulle.io._sql import Declared, declared_tables, quoted
 from tulle.io.read import read_like, read_schema, read_table
 from tulle.table._links import Link
 
@@ -167,7 +167,7 @@ def _uri(source: Source) -> str:
 
 
 def _read_duckdb(source: Source, names: Collection[str] | None) -> LinkedFrames:
-    """Read tables of a DuckDB file; decimals of a declared precision become floats."""
+    """Read tables of a DuckDB file."""
     statement = (
         "SELECT constraint_index, table_name, unnest(constraint_column_names), referenced_table, "
         "unnest(referenced_column_names) FROM duckdb_constraints() "
@@ -177,7 +177,7 @@ def _read_duckdb(source: Source, names: Collection[str] | None) -> LinkedFrames:
         rows = connection.execute(TABLES).fetchall()
         declared = Declared.of([name for (name,) in rows], connection.execute(statement).fetchall())
         frames = {
-            name: floats(duckdb_table(connection, name))
+            name: duckdb_frame(connection.table(quoted(name)))
             for name in _chosen(source, declared.tables, names)
         }
     return _with_keys(frames, declared)

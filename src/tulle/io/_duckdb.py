@@ -11,33 +11,29 @@ import polars as pl
 
 from tulle.errors import DataError, missing_extra, nearest_name
 from tulle.io._formats import Source, display_name, existing_file, is_query
+from tulle.io._sql import quoted
 
 TABLES = "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
 
 
 def read_duckdb_table(source: str) -> pl.DataFrame:
-    """Return a table or the result of a query; decimals of a declared precision become floats."""
+    """Return a table, or the result of a query."""
     place, _, selection = source.partition("#")
     path = existing_file(place[len("duckdb:///") :])
     with duckdb_connection(path) as connection:
         if is_query(selection):
-            return floats(connection.sql(selection.strip().rstrip(";")).pl())
+            return duckdb_frame(connection.sql(selection.strip().rstrip(";")))
         names = [name for (name,) in connection.execute(TABLES).fetchall()]
         if selection not in names:
             hint = nearest_name(selection, names)
             raise DataError(f"{display_name(source)}: name a table after a #: {hint}")
-        return floats(duckdb_table(connection, selection))
+        return duckdb_frame(connection.table(quoted(selection)))
 
 
-def duckdb_table(connection: Any, name: str) -> pl.DataFrame:
-    """Return a whole table."""
-    found: pl.DataFrame = connection.table('"' + name.replace('"', '""') + '"').pl()
+def duckdb_frame(relation: Any) -> pl.DataFrame:
+    """Return a table; decimals of a declared precision become floats."""
+    found: pl.DataFrame = relation.pl().cast({pl.Decimal: pl.Float64})
     return found
-
-
-def floats(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a table with floats for decimals."""
-    return frame.cast({pl.Decimal: pl.Float64})
 
 
 @contextmanager

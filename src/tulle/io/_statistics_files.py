@@ -95,14 +95,23 @@ def put_statistics(frame: pl.DataFrame, file: BinaryIO, kind: Format, labels: An
     target = f"/proc/self/fd/{file.fileno()}"  # the file has no name yet
     library = _library()
     try:
-        _PUT[kind](library, frame, target, texts, own)
+        if kind is Format.STATA:
+            told = {series.name: letters for series in frame if (letters := _letters(series))}
+            library.write_dta(
+                _with_letters(frame, told), target, version=15, column_labels=texts,
+                variable_value_labels=_of_stata(own), missing_user_values=told,
+            )  # fmt: skip
+        elif kind is Format.SPSS:
+            told = _of_spss(own)
+            library.write_sav(_without_letters(frame), target, column_labels=texts, **told)
+        else:
+            library.write_xport(_without_letters(frame), target, column_labels=texts)
     except library.PyreadstatError as error:  # its words quote values
         raise DataError(f"the table cannot be written as {kind} ({type(error).__name__})") from None
 
 
-def _put_spss(
-    library: Any, frame: pl.DataFrame, target: str, texts: Any, own: Mapping[str, ColumnLabels]
-) -> None:
+def _of_spss(own: Mapping[str, ColumnLabels]) -> dict[str, Any]:
+    """Return what SPSS can say of columns: it has no letters."""
     values = {
         name: {v: text for v, text in one.values.items() if _lettered(v) is v}
         for name, one in own.items()
@@ -112,44 +121,28 @@ def _put_spss(
         for name, one in own.items()
         if not any(_lettered(low) is not low for low, _ in one.missing)
     }
-    library.write_sav(
-        _without_letters(frame), target, column_labels=texts,
-        variable_value_labels={name: found for name, found in values.items() if found},
-        missing_ranges={name: found for name, found in ranges.items() if found},
-        variable_format={n: one.format for n, one in own.items() if one.format[:1] == "F"},
-    )  # fmt: skip
+    return {
+        "variable_value_labels": {name: found for name, found in values.items() if found},
+        "missing_ranges": {name: found for name, found in ranges.items() if found},
+        "variable_format": {n: one.format for n, one in own.items() if one.format[:1] == "F"},
+    }
 
 
-def _put_stata(
-    library: Any, frame: pl.DataFrame, target: str, texts: Any, own: Mapping[str, ColumnLabels]
-) -> None:
-    """Write labels of whole numbers and letters, which are all that Stata has."""
-    told = {series.name: letters for series in frame if (letters := _letters(series))}
-    values = {
+def _of_stata(own: Mapping[str, ColumnLabels]) -> dict[str, dict[Any, str]]:
+    """Return the labels that Stata can have: of whole numbers and letters."""
+    return {
         name: {int(v) if v is _lettered(v) else _lettered(v): text for v, text in found.items()}
         for name, one in own.items()
         if (found := {v: t for v, t in one.values.items() if isinstance(v, float) and v == int(v)})
     }
-    library.write_dta(
-        _with_letters(frame, told), target, version=15, column_labels=texts,
-        variable_value_labels=values, missing_user_values=told,
-    )  # fmt: skip
-
-
-def _put_sas(
-    library: Any, frame: pl.DataFrame, target: str, texts: Any, own: Mapping[str, ColumnLabels]
-) -> None:
-    library.write_xport(_without_letters(frame), target, column_labels=texts)
-
-
-_PUT = {Format.SPSS: _put_spss, Format.STATA: _put_stata, Format.SAS: _put_sas}
 
 
 def _labels_of(name: str, meta: Any) -> ColumnLabels:
     ranges = [(one["lo"], one["hi"]) for one in meta.missing_ranges.get(name, ())]
     letters = [_number(one) for one in meta.missing_user_values.get(name, ())]
+    texts = meta.readstat_variable_types.get(name) == "string"  # whose letters are values
     values = {
-        _alike(_number(value)): text
+        _alike(value if texts else _number(value)): text
         for value, text in meta.variable_value_labels.get(name, {}).items()
     }
     return ColumnLabels(

@@ -154,8 +154,9 @@ def _told(
     if truth is not None:
         kept = truth.is_not_null()
         right = (found["class"] == truth).filter(kept)
-        usual = truth.drop_nulls().value_counts()["count"].max()
-        summary |= {"accuracy": right.mean(), "largest_class": usual / max(int(kept.sum()), 1)}
+        sizes = truth.drop_nulls().value_counts()["count"].to_numpy()
+        usual = float(sizes.max(initial=0)) / max(int(sizes.sum()), 1)
+        summary |= {"accuracy": right.mean(), "largest_class": usual}
     return summary, found
 
 

@@ -14,10 +14,11 @@ from tulle._commands._columns import (
     unit_notes,
     without_opaque,
 )
+from tulle._commands._condensed import compared
+from tulle._commands._condensing import divided
 from tulle._commands._decision import Job, refuse_two_controls
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
-from tulle._commands.condense import compared, divided
 from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
@@ -126,6 +127,7 @@ def baseline(
     from tulle._random import as_generator
     from tulle.auditing.audit import audited
     from tulle.baselines.rotate import turned_back
+    from tulle.io._statistics_files import shown_in
     from tulle.io.read import read_written
 
     original, dialect = read_written(source)
@@ -153,7 +155,7 @@ def baseline(
         accepted_risk=job.accepted,
     )
     manifest = _manifest(entry, original, release, columns, options, counts, made_with)
-    job.write(release, manifest, found, None if options.plain else dialect)
+    job.write(release, manifest, found, None if options.plain else shown_in(dialect, release))
     summary = {"records": original.height, "columns_released": release.width, **counts}
     return Baseline(summary, left_out_rows(columns), unit_notes(columns), found)
 

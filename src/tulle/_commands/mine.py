@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS, MINERS, SUPPORTS_OF
-from tulle._commands._large import half_of_memory, parse_size
+from tulle._commands._memory import half_of_memory, parse_size
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle.errors import ParameterError

@@ -13,11 +13,12 @@ from tulle._commands._columns import (
     plan_columns,
     without_opaque,
 )
+from tulle._commands._condensing import Condensing
 from tulle._commands._decision import check_accepted
-from tulle._commands._large import look_at
+from tulle._commands._memory import look_at
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
-from tulle._commands.condense import Condensing, condense
+from tulle._commands.condense import condense
 from tulle._commands.split import drawn_apart
 from tulle._report.words import number
 from tulle.errors import ParameterError

@@ -14,7 +14,7 @@ from tulle.cli import _output as output
 from tulle.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tulle._commands.condense import Condensed
+    from tulle._commands._condensed import Condensed
 
 
 @click.command()
@@ -105,6 +105,12 @@ if TYPE_CHECKING:
     is_flag=True,
     default=None,
     help="Measure how far estimates lie from those of INPUT, for tulle estimate.",
+)
+@click.option(
+    "--codebook",
+    is_flag=True,
+    default=None,
+    help="Describe the columns of the release beside it, as JSON and as a page.",
 )
 @click.option(
     "--memory",

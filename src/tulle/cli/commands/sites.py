@@ -221,10 +221,7 @@ def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) ->
     from tulle._commands.sites import agree as make
 
     made = make(
-        target,
-        key_file=key_file,
-        passphrase=ask_passphrase(key_file, new=True),
-        **arguments,
+        target, key_file=key_file, passphrase=ask_passphrase(key_file, new=True), **arguments
     )
     _show(made, "Agreement", as_json)
 

@@ -31,9 +31,7 @@ def hostile(folder: Path) -> dict[str, list[str]]:
     tulle = ["-m", "tulle"]
     load = "import sys; from {} import {} as kind; kind.load(sys.argv[1])"
     of_stream = load.format("tulle", "StreamCondenser")
-    of_sketches = load.format("tulle.sketch", "Sketches")
     _bomb(folder / "bomb.state")
-    _damaged(folder / "damaged.npz")
     wide = ",".join(f"c{column}" for column in range(100_000))
     cells = ",".join("1" for _ in range(100_000))
     (folder / "wide.csv").write_text("\n".join([wide, *[cells] * 4]) + "\n")
@@ -53,7 +51,6 @@ def hostile(folder: Path) -> dict[str, list[str]]:
     (folder / "deep.csv.manifest.json").write_text("[" * 200_000)
     return {
         "stream state, 2.5 MB that unfold into 2.5 GB": ["-c", of_stream, "bomb.state"],
-        "sketches (.npz), damaged": ["-c", of_sketches, "damaged.npz"],
         "CSV of 100,000 columns": [*tulle, "inspect", "wide.csv", "-o", "p.toml"],
         "gzip, 3 MB that unfold into a line of 3 GB": [*tulle, "inspect", "bomb.csv.gz"]
         + ["-o", "p.toml"],
@@ -74,17 +71,6 @@ def _bomb(path: Path) -> None:
         with archive.open("a.npy", "w", force_zip64=True) as member:
             for _ in range(2_500):
                 member.write(bytes(1 << 20))
-
-
-def _damaged(path: Path) -> None:
-    """Write an archive whose compressed members are not what they say."""
-    import numpy as np
-
-    np.savez_compressed(path, values=np.ones((50, 3)), lengths=np.full(50, 3))
-    content = bytearray(path.read_bytes())
-    for place in range(60, 80):
-        content[place] ^= 0x55
-    path.write_bytes(content)
 
 
 def _claimed(path: Path, verified: str) -> None:

@@ -303,7 +303,7 @@ def _of_baskets(folder: Path) -> dict[str, Parser]:
 
 
 def _of_releases(folder: Path) -> dict[str, Parser]:
-    import numpy as np
+    import polars as pl
 
     from tulle.keys import PublicKey, SecretKey, SigningKey
     from tulle.releases import Manifest
@@ -318,7 +318,7 @@ def _of_releases(folder: Path) -> dict[str, Parser]:
         assert isinstance(found.holds, bool)
         assert isinstance(found.signed_by(key.public), bool)
 
-    path, pem = folder / "s.npz", folder / "key"
+    path, pem = folder / "s.parquet", folder / "key"
 
     def sketches(text: bytes) -> None:
         path.write_bytes(text)
@@ -333,14 +333,14 @@ def _of_releases(folder: Path) -> dict[str, Parser]:
                 continue
 
     packed = io.BytesIO()
-    np.savez_compressed(packed, values=np.ones((5, 3)), lengths=np.full(5, 3))
+    pl.DataFrame({"length": [3] * 5, "sketch": [[1.0] * 3] * 5}).write_parquet(packed)
     saved = []
     for one in (SecretKey.generate(), key, key.public):
         one.save(pem, force=True)
         saved.append(pem.read_bytes())
     return {
         "manifests": Parser(manifest, [signed], _JSON, 0.08),
-        "sketches (npz)": Parser(sketches, [packed.getvalue()], [b"PK\x03\x04", *_DIGITS], 0.02),
+        "sketches": Parser(sketches, [packed.getvalue()], [b"PAR1", *_DIGITS], 0.02),
         "keys": Parser(keys, saved, [b"-----", b"\n", b"=", *_DIGITS], 0.01),
     }
 

@@ -14,8 +14,9 @@ from scipy.sparse import vstack
 from sklearn.random_projection import SparseRandomProjection
 
 from benchmarks.results import save_chart, timed, write_table
+from tests.reference.sketch_neighbours import by_scipy
 from tulle import SecretKey, Sketcher, quest
-from tulle.sketch._neighbours import _by_scipy, _squares, nearest
+from tulle.sketch._neighbours import _squares, nearest
 from tulle.sketch._signs import number_points
 from tulle.sketch.sketcher import build
 
@@ -90,7 +91,7 @@ def graph(X: Any, quick: bool) -> None:
 
 def _scipy_seconds(X: Any, k: int, sample: int) -> float:
     inverse = (1 / np.sqrt(_squares(X))).astype(np.float32)
-    _, seconds = timed(lambda: _by_scipy(X[:sample], inverse[:sample], k))
+    _, seconds = timed(lambda: by_scipy(X[:sample], inverse[:sample], k))
     # every query meets all records, not only the sample
     return seconds * (X.shape[0] / sample) ** 2
 

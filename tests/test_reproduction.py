@@ -46,6 +46,12 @@ def test_verdicts_on_numbers(text: str, ours: object, expected: str) -> None:
     assert verdict(text, ours) == expected
 
 
+def test_every_item_says_how_many_runs_are_behind_it_and_by_which_command() -> None:
+    for item in printed()["item"]:
+        assert item["runs"], item["title"]
+        assert all(command.startswith("tulle ") for command in item["commands"]), item["title"]
+
+
 def test_verdicts_on_bounds_misprints_and_claims() -> None:
     assert verdict("0.95", 0.96, column="at least") == "exact"
     assert verdict("0.5", 0.55, column="below") == "not"

@@ -235,7 +235,11 @@ def _kinds(told: dict[str, Any], found: dict[str, Any]) -> str:
 
 def _section(item: dict[str, Any], found: dict[str, Any]) -> str:
     parts = [f"### {item['where']}: {item['title']}"]
-    parts.append(f"*Protocol.* {item['protocol']} *Assumed.* {item['assumed']}")
+    parts.append(
+        f"*Protocol.* {item['protocol']} *Assumed.* {item['assumed']} *Runs.* {item['runs']}"
+    )
+    asked = "; ".join(f"`{command}`" for command in item["commands"])
+    parts.append(f"*By command.* {asked}")
     for row, reads in item.get("repaired", {}).items():
         parts.append(f"*Repaired.* {row}: our copy of the paper reads {reads}.")
     rows = numbers(item, found)

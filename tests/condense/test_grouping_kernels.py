@@ -16,7 +16,7 @@ from tulle.condense.groupings import (
     _restructure_kernels,
     group_records,
 )
-from tulle.condense.groupings._best import Search
+from tulle.condense.groupings._best import GroupingSearch
 from tulle.condense.groupings._cell_kernels import GridCells
 from tulle.condense.groupings._fast import (
     _grouped_large,
@@ -249,7 +249,7 @@ def test_random_trees_find_most_of_the_nearest_groups() -> None:
 def test_the_search_for_the_best_groups_stays_valid(seed: int, n: int, top: int) -> None:
     matrix, levels = drawn(seed, n, 2, top)
     rng = np.random.default_rng(seed)
-    search = Search(matrix, levels, start(matrix, levels, rng), rng)
+    search = GroupingSearch(matrix, levels, start(matrix, levels, rng), rng)
     search.run(300, 1.0, 0.01)
     groups = np.unique(search.groups(), return_inverse=True)[1]
     assert is_valid(groups, levels)

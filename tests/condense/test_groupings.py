@@ -17,7 +17,7 @@ from tests.reference.construct_groups import construct_groups
 from tulle._choices import GROUPINGS as METHODS
 from tulle.condense._levels import check_feasible, check_groups
 from tulle.condense.groupings import group_records
-from tulle.condense.groupings._best import Search
+from tulle.condense.groupings._best import GroupingSearch
 from tulle.condense.groupings._repair import squared_error
 from tulle.errors import PrivacyError
 
@@ -95,15 +95,15 @@ def test_a_search_that_is_cut_off_keeps_the_best_so_far(
 ) -> None:
     calls = 0
 
-    def run(search: Search, steps: int, hot: float, cold: float) -> None:
+    def run(search: GroupingSearch, steps: int, hot: float, cold: float) -> None:
         nonlocal calls
         calls += 1
         if calls > at:  # the first call compiles
             raise KeyboardInterrupt
         whole(search, steps, hot, cold)
 
-    whole = Search.run
-    monkeypatch.setattr(Search, "run", run)
+    whole = GroupingSearch.run
+    monkeypatch.setattr(GroupingSearch, "run", run)
     matrix, levels = drawn(3, 200, 3, 6, False)
     found = group_records(
         matrix, levels, np.random.default_rng(1), method="best", time_budget=1e300

@@ -59,8 +59,8 @@ COMMANDS = {
         stops=40,
     ),
     "sketch": Command(
-        ("sketch", NOTES, "-o", "s.npz", "--key-file", "../sketch.key", *ACCEPTED),
-        ("s.npz",),
+        ("sketch", NOTES, "-o", "s.parquet", "--key-file", "../sketch.key", *ACCEPTED),
+        ("s.parquet",),
         seeded=False,
     ),
     "sites encode": Command(
@@ -117,7 +117,7 @@ SETUP = (
     ("sites", "encode", "others.csv", "-o", "two.parquet", "-a", "agreement")
     + ("--key-file", "sites.key"),
     ("condense", "people.csv", "-o", "release.csv", "--k", "5", *ACCEPTED),
-    ("sketch", "notes.txt", "-o", "setup.npz", "--key-file", "sketch.key", *ACCEPTED),
+    ("sketch", "notes.txt", "-o", "setup.parquet", "--key-file", "sketch.key", *ACCEPTED),
 )
 
 

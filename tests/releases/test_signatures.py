@@ -198,7 +198,7 @@ def test_every_releasing_command_signs(tmp_path: Path, monkeypatch: pytest.Monke
         "c.csv": ("condense", "people.csv", "-o", "c.csv", "--k", 5, *sign),
         "h.dat": ("hide", "shop.dat", "-o", "h.dat", "--rules", "secret.txt", "--min-support", 3)
         + sign,
-        "s.npz": ("sketch", "notes.txt", "-o", "s.npz", *sign),
+        "s.parquet": ("sketch", "notes.txt", "-o", "s.parquet", *sign),
         "out/snapshot-000001.parquet": ("stream", "people.csv", "-o", "out", "--state", "state")
         + ("--k", 5, "--init", 30, *sign),
     }
@@ -217,8 +217,8 @@ def test_every_releasing_command_signs(tmp_path: Path, monkeypatch: pytest.Monke
     assert run("condense", "people.csv", "-o", "d.csv", "--sign-key", "k.pub").exit_code
     assert not Path("d.csv").exists()
     monkeypatch.setenv("TULLE_SIGN_KEY", "k")
-    assert run("sketch", "notes.txt", "-o", "t.npz").exit_code == 0
-    assert read_manifest("t.npz").signed_by(PublicKey.load("k.pub"))
+    assert run("sketch", "notes.txt", "-o", "t.parquet").exit_code == 0
+    assert read_manifest("t.parquet").signed_by(PublicKey.load("k.pub"))
 
 
 def test_a_table_of_a_database_is_signed_too(tmp_path: Path, key: SigningKey) -> None:

@@ -10,12 +10,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array, random_array, vstack
 
 from tests.examples import few
+from tests.reference.sketch_neighbours import by_scipy
 from tests.reference.sketch_printed import printed_lengths
+from tests.reference.sketch_variance import dot
 from tulle._choices import CRITERIA
 from tulle.sketch import _neighbours
 from tulle.sketch import sketcher as _delta
 from tulle.sketch import sketcher as _kvariance
-from tulle.sketch._variance import dot
 
 tables = arrays(
     float, st.tuples(st.integers(1, 8), st.integers(1, 6)), elements=st.integers(-3, 3).map(float)
@@ -64,31 +65,26 @@ def brute_neighbours(matrix, k):
     return -np.sort(-cosines, axis=1)[:, :k]
 
 
-@pytest.mark.parametrize("path", [_neighbours._by_scipy, "kernel"])
 @pytest.mark.parametrize("seed,density", [(0, 0.02), (1, 0.3)])
-def test_neighbours_have_the_largest_cosines(path, seed, density):
+def test_neighbours_have_the_largest_cosines(seed, density):
     matrix = baskets(700, 60, density, seed).astype(np.float32)
     inverse = (1 / np.sqrt(_neighbours._squares(matrix))).astype(np.float32)
-    if path == "kernel":
-        scores, found = _neighbours._by_kernel(matrix, inverse, 7, 300)
-    else:
-        scores, found = path(matrix, inverse, 7)
+    scores, found = _neighbours.best_cosines(matrix, inverse, 7, 300)
     assert np.allclose(scores * inverse[:, None], brute_neighbours(matrix, 7), atol=1e-5)
     assert all(len(set(row)) == 7 and i not in row for i, row in enumerate(found.tolist()))
 
 
-def test_both_paths_find_the_same_neighbours_and_ties_go_to_the_first():
+def test_neighbours_are_those_of_the_whole_matrix_and_ties_go_to_the_first():
     matrix = baskets(900, 40, 0.1, 3).astype(np.float32)
     inverse = (1 / np.sqrt(_neighbours._squares(matrix))).astype(np.float32)
-    one = _neighbours._by_scipy(matrix, inverse, 5)
+    one = by_scipy(matrix, inverse, 5)
     for block in (100, 256, 4096):
-        other = _neighbours._by_kernel(matrix, inverse, 5, block)
+        other = _neighbours.best_cosines(matrix, inverse, 5, block)
         assert np.array_equal(one[0], other[0])
         assert np.array_equal(one[1], other[1])
     same = csr_array(np.ones((6, 3), np.float32))
     ones = np.ones(6, np.float32)
-    assert _neighbours._by_scipy(same, ones, 2)[1].tolist()[3:] == [[0, 1]] * 3
-    assert _neighbours._by_kernel(same, ones, 2, 4)[1].tolist()[3:] == [[0, 1]] * 3
+    assert _neighbours.best_cosines(same, ones, 2, 4)[1].tolist()[3:] == [[0, 1]] * 3
 
 
 def test_partition_finds_neighbours_inside_parts_and_most_of_the_best(monkeypatch):

@@ -52,9 +52,8 @@ def test_components_are_sums_under_signs_and_zero_after_the_length(parameters):
 
 
 @pytest.mark.parametrize("parameters", MODELS)
-def test_both_paths_build_the_same_sketches(parameters, monkeypatch):
+def test_several_tables_of_signs_build_the_same_sketches(parameters, monkeypatch):
     plain = made(**parameters).fit(BASKETS).transform(BASKETS)
-    monkeypatch.setattr(_build, "_WORK_FOR_KERNEL", 0)
     monkeypatch.setattr(_build, "_TABLE", 120 * 10)  # several tables of components
     assert np.array_equal(plain.values, made(**parameters).fit(BASKETS).transform(BASKETS).values)
 

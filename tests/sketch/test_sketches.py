@@ -128,11 +128,11 @@ def test_what_has_no_promise_is_not_saved(tmp_path):
     S, _ = sketched(delta=2.0)
     for other in (S.centroid(), Sketches.stacked([S, sketched(delta=0.01)[0]])):
         with pytest.raises(PrivacyError):
-            other.save(tmp_path / "s.npz")
+            other.save(tmp_path / "s.parquet")
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("kind", ["parquet", "npz"])
+@pytest.mark.parametrize("kind", ["parquet"])
 def test_a_file_that_was_changed_after_its_release_is_not_loaded(tmp_path, kind):
     S, _ = sketched(delta=2.0)
     other, _ = sketched(delta=0.01)
@@ -161,13 +161,13 @@ def test_components_of_any_kind_of_number_are_computed_with_in_floats(tmp_path):
     assert np.isfinite([S.dot(), S.distances(), S.cosines()]).all()
 
 
-@pytest.mark.parametrize("kind", ["parquet", "npz"])
+@pytest.mark.parametrize("kind", ["parquet"])
 def test_save_and_load_round_trip_of_no_record(tmp_path, kind):
     sketched()[0][[]].save(tmp_path / f"s.{kind}")
     assert len(Sketches.load(tmp_path / f"s.{kind}")) == 0
 
 
-@pytest.mark.parametrize("kind", ["parquet", "npz"])
+@pytest.mark.parametrize("kind", ["parquet"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_save_and_load_round_trip_with_a_manifest_and_no_key(tmp_path, kind, dtype):
     X = BASKETS.toarray().astype(dtype)
@@ -193,11 +193,11 @@ def test_save_refuses_other_kinds_and_unverified_sketches(tmp_path):
     with pytest.raises(ParameterError, match="parquet"):
         S.save(tmp_path / "s.csv")
     with pytest.raises(PrivacyError):
-        Sketches(S.values, S.lengths).save(tmp_path / "s.npz")
-    S.save(tmp_path / "s.npz")
+        Sketches(S.values, S.lengths).save(tmp_path / "s.parquet")
+    S.save(tmp_path / "s.parquet")
     with pytest.raises(OutputExists):
-        S.save(tmp_path / "s.npz")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["s.npz", "s.npz.manifest.json"]
+        S.save(tmp_path / "s.parquet")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["s.parquet", "s.parquet.manifest.json"]
 
 
 def test_load_without_manifest_and_of_something_else(tmp_path):
@@ -205,7 +205,7 @@ def test_load_without_manifest_and_of_something_else(tmp_path):
     S.save(tmp_path / "s.parquet")
     manifest_path(tmp_path / "s.parquet").unlink()
     assert Sketches.load(tmp_path / "s.parquet").provenance == {}
-    for name in ("x.parquet", "x.npz"):
+    for name in ("x.parquet",):
         (tmp_path / name).write_bytes(b"nothing of the kind")
         with pytest.raises(DataError):
             Sketches.load(tmp_path / name)
@@ -214,7 +214,7 @@ def test_load_without_manifest_and_of_something_else(tmp_path):
         with pytest.raises(DataError):
             Sketches.load(tmp_path / "x.pq")
     with pytest.raises(DataError):
-        Sketches.load(tmp_path / "absent.npz")
+        Sketches.load(tmp_path / "absent.parquet")
 
 
 def test_only_suppressed_records_survive_a_file(tmp_path):

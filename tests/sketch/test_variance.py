@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.reference import sketch_variance as variance
 from tulle import SecretKey, Sketcher
-from tulle.sketch import _variance as variance
 from tulle.sketch._signs import coefficients, sign_table
 
 COMPONENTS = 12_000

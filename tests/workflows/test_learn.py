@@ -61,8 +61,9 @@ def test_classes_are_measured_or_told(folder: Path, tmp_path: Path) -> None:
     found = learn(file, classes="topic", neighbours=5, seed=0)
     assert found.summary["accuracy"] > 0.9
     assert found.summary["records_learnt_from"] == 59  # the suppressed one has no label
-    told = tmp_path / "told.csv"
-    learn(file, classes="topic", new=file, neighbours=5, seed=0, output=told)
+    new, told = tmp_path / "new.parquet", tmp_path / "told.csv"
+    new.write_bytes(file.read_bytes())
+    learn(file, classes="topic", new=new, neighbours=5, seed=0, output=told)
     classes = pl.read_csv(told)
     assert classes.height == 91
     assert set(classes["class"]) == set(TOPICS), "the suppressed record has a class too"

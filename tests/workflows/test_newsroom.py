@@ -110,8 +110,8 @@ def test_labels_and_risks_that_cannot_be(texts: Path, tmp_path: Path) -> None:
         (("--target-risk", "5%", "--delta", 1), ParameterError),
     ):
         assert isinstance(run(*asked, *more).exception, error), more
-    npz = run(texts, "--text", "body", "-o", tmp_path / "s.npz", "--keep", "topic")
-    assert isinstance(npz.exception, ParameterError)
+    other = run(texts, "--text", "body", "-o", tmp_path / "s.npz")
+    assert isinstance(other.exception, ParameterError)
     lines = tmp_path / "lines.txt"
     lines.write_text("one text\n" * 20)
     assert isinstance(

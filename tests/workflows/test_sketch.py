@@ -56,7 +56,7 @@ def run(*arguments: str) -> Result:
 @pytest.mark.slow
 def test_sketches_that_lead_back_to_people_are_not_written(baskets: str) -> None:
     refused = CliRunner().invoke(
-        tulle, ["sketch", baskets, "-o", "s.npz", "--key-file", "key", "--seed", "1", "--json"]
+        tulle, ["sketch", baskets, "-o", "s.parquet", "--key-file", "key", "--seed", "1", "--json"]
     )
     assert refused.exit_code == 1
     assert isinstance(refused.exception, Refused)
@@ -64,11 +64,13 @@ def test_sketches_that_lead_back_to_people_are_not_written(baskets: str) -> None
     assert told["verdict"]["privacy"]["level"] == "bad"
     assert told["verdict"]["privacy"]["next"]
     assert [path.name for path in Path().iterdir()] == ["baskets.dat"]
-    made = run(baskets, "-o", "s.npz", "--seed", "1", "--json")
+    made = run(baskets, "-o", "s.parquet", "--seed", "1", "--json")
     assert json.loads(made.stdout)["verdict"]["privacy"]["level"] == "bad"
-    assert read_manifest("s.npz").accepted_risk == ACCEPTED
-    assert read_manifest("s.npz").verdict["privacy"]["level"] == "bad"
-    unseen = CliRunner().invoke(tulle, ["sketch", baskets, "-o", "t.npz", "--no-audit", "--json"])
+    assert read_manifest("s.parquet").accepted_risk == ACCEPTED
+    assert read_manifest("s.parquet").verdict["privacy"]["level"] == "bad"
+    unseen = CliRunner().invoke(
+        tulle, ["sketch", baskets, "-o", "t.parquet", "--no-audit", "--json"]
+    )
     assert unseen.exit_code == 0
     assert json.loads(unseen.stdout)["verdict"]["privacy"]["level"] == "undecided"
 
@@ -91,7 +93,7 @@ def test_documents_become_a_verified_release(documents: str) -> None:
 
 @pytest.mark.slow
 def test_baskets_with_json_output_and_k_variance(baskets: str) -> None:
-    result = run(baskets, "-o", "s.npz", "--model", "k-variance", "-k", "4", "--json")
+    result = run(baskets, "-o", "s.parquet", "--model", "k-variance", "-k", "4", "--json")
     assert result.exit_code == 0, result.output
     said = json.loads(result.output)
     assert said["k"] == 4
@@ -103,39 +105,41 @@ def test_baskets_with_json_output_and_k_variance(baskets: str) -> None:
 
 @pytest.mark.slow
 def test_key_file_is_made_once_then_used(baskets: str) -> None:
-    sketch(baskets, "one.npz", key_file="key")
+    sketch(baskets, "one.parquet", key_file="key")
     assert stat.S_IMODE(Path("key").stat().st_mode) == 0o600
-    sketch(baskets, "two.npz", key_file="key")
-    assert np.array_equal(Sketches.load("one.npz").values, Sketches.load("two.npz").values)
+    sketch(baskets, "two.parquet", key_file="key")
+    assert np.array_equal(Sketches.load("one.parquet").values, Sketches.load("two.parquet").values)
     direct = Sketcher(key=SecretKey.load("key")).fit(baskets).transform(baskets)
-    assert np.array_equal(direct.values, Sketches.load("one.npz").values)
-    sketch(baskets, "three.npz")
-    assert not np.array_equal(Sketches.load("one.npz").values, Sketches.load("three.npz").values)
+    assert np.array_equal(direct.values, Sketches.load("one.parquet").values)
+    sketch(baskets, "three.parquet")
+    assert not np.array_equal(
+        Sketches.load("one.parquet").values, Sketches.load("three.parquet").values
+    )
 
 
 @pytest.mark.slow
 def test_policy_keeps_options_and_the_command_line_wins(baskets: str) -> None:
     Path("policy.toml").write_text('[sketch]\nmodel = "delta"\ndelta = 2.0\n')
-    sketch(baskets, "a.npz", policy="policy.toml")
-    assert read_manifest("a.npz").parameters["delta"] == 2.0
-    sketch(baskets, "b.npz", policy="policy.toml", delta=1.0)
-    assert read_manifest("b.npz").parameters["delta"] == 1.0
+    sketch(baskets, "a.parquet", policy="policy.toml")
+    assert read_manifest("a.parquet").parameters["delta"] == 2.0
+    sketch(baskets, "b.parquet", policy="policy.toml", delta=1.0)
+    assert read_manifest("b.parquet").parameters["delta"] == 1.0
     Path("wrong.toml").write_text("[sketch]\ndelte = 2.0\n")
     with pytest.raises(TulleError, match="'delta'"):
-        sketch(baskets, "c.npz", policy="wrong.toml")
+        sketch(baskets, "c.parquet", policy="wrong.toml")
 
 
 @pytest.mark.parametrize("option", [{"k": 5}, {"criterion": "gap"}, {"graph": "partition"}])
 def test_options_of_pairs_are_not_ignored_by_delta(baskets: str, option: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
-        sketch(baskets, "a.npz", **option)
+        sketch(baskets, "a.parquet", **option)
     (name, value), *_ = option.items()
     Path("policy.toml").write_text(f"[sketch]\n{name} = {json.dumps(value)}\n")
     with pytest.raises(ParameterError, match=f"'{name}' in .sketch."):
-        sketch(baskets, "a.npz", policy="policy.toml")
-    assert not Path("a.npz").exists()
+        sketch(baskets, "a.parquet", policy="policy.toml")
+    assert not Path("a.parquet").exists()
     # a model that is given wins over the policy's, with all that belongs to it
-    sketch(baskets, "a.npz", policy="policy.toml", model="delta")
+    sketch(baskets, "a.parquet", policy="policy.toml", model="delta")
 
 
 def test_wrong_parameters_are_told_before_anything_is_read(
@@ -145,7 +149,7 @@ def test_wrong_parameters_are_told_before_anything_is_read(
     Path("policy.toml").write_text('[sketch]\nmodel = "k-variance"\ntext = 5\n')
     for options in ({"policy": "policy.toml"}, {"model": "k-variance", "delta": -1.0}):
         with pytest.raises((ParameterError, PolicyError), match="text|delta"):
-            sketch(baskets, "a.npz", **options)
+            sketch(baskets, "a.parquet", **options)
 
 
 @pytest.mark.slow
@@ -154,7 +158,7 @@ def test_k_variance_writes_part_by_part_what_it_verified_as_a_whole(
 ) -> None:
     monkeypatch.setattr("tulle._commands.sketch._PART", 40)
     options: dict[str, Any] = {"model": "k-variance", "k": 3}
-    for name in ("s.parquet", "s.npz"):
+    for name in ("s.parquet",):
         sketch(baskets, name, key_file="key", report=f"{name}.json", seed=1, **options)
         owner = Sketcher(key=SecretKey.load("key"), **options)
         expected, found = owner.fit(baskets).transform(baskets), Sketches.load(name)
@@ -169,21 +173,21 @@ def test_k_variance_writes_part_by_part_what_it_verified_as_a_whole(
 def test_a_new_key_goes_away_with_a_release_that_does_not_appear(
     baskets: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(parts: Any, file: Any) -> None:
+    def full(parts: Any, beside: Any) -> Any:
         list(parts)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tulle.sketch.sketches._put_npz", full)
+    monkeypatch.setattr("tulle.sketch.sketches._frames", full)
     SecretKey.generate().save("old")
     for key_file in ("new", "old"):
         with pytest.raises(OSError, match="No space"):
-            sketch(baskets, "s.npz", key_file=key_file)
+            sketch(baskets, "s.parquet", key_file=key_file)
     assert sorted(p.name for p in Path().iterdir()) == ["baskets.dat", "old"]
 
 
 def test_report_of_a_single_released_record(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text("one record of several words\nlonely\n")
-    sketch(tmp_path / "d.txt", tmp_path / "s.npz", report=tmp_path / "r.json")
+    sketch(tmp_path / "d.txt", tmp_path / "s.parquet", report=tmp_path / "r.json")
     assert "neighbour_recall" not in json.loads((tmp_path / "r.json").read_text())["metrics"]
 
 
@@ -205,7 +209,7 @@ def test_delta_in_batches_is_delta_of_the_whole(
     sketch(documents, "whole.parquet", text="body", key_file="key", seed=1)
     small = partial(record_batches, records=7)
     monkeypatch.setattr("tulle.sketch._records.record_batches", small)
-    for name in ("parts.parquet", "parts.npz"):
+    for name in ("parts.parquet",):
         sketch(documents, name, text="body", key_file="key", report=f"{name}.html", seed=1)
         whole, parts = Sketches.load("whole.parquet"), Sketches.load(name)
         assert np.array_equal(whole.values, parts.values)
@@ -221,7 +225,7 @@ def test_a_wrong_line_far_down_leaves_nothing(
     monkeypatch.setattr("tulle.sketch._records.record_batches", small)
     with Path(documents).open("a") as file:
         file.write('\n{"id": 5}\n[1]\n')
-    for name in ("s.parquet", "s.npz"):
+    for name in ("s.parquet",):
         with pytest.raises(DataError, match="1 line"):
             sketch(documents, name, text="body", key_file="key", report="r.html")
     assert sorted(p.name for p in Path().iterdir()) == ["docs.jsonl"]
@@ -263,11 +267,11 @@ def test_sample_holds_released_records_however_few_there_are() -> None:
 
 
 def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -> None:
-    result = run(baskets, "-o", "s.npz", "--delta", "1000")
+    result = run(baskets, "-o", "s.parquet", "--delta", "1000")
     assert isinstance(result.exception, PrivacyError)
     assert result.exception.exit_code == 1
     with pytest.raises(PrivacyError, match="150 records"):
-        sketch(baskets, "s.npz", delta=1000.0, key_file="key")
+        sketch(baskets, "s.parquet", delta=1000.0, key_file="key")
     assert sorted(p.name for p in Path().iterdir()) == ["baskets.dat"]
 
 
@@ -275,18 +279,18 @@ def test_nothing_is_written_when_all_records_would_be_suppressed(baskets: str) -
     "arguments,message",
     [
         (["-o", "s.csv"], "parquet"),
-        (["-o", "s.npz", "--delta", "-1"], "delta"),
-        (["-o", "s.npz", "--model", "k-variance", "-k", "500"], "lower k"),
+        (["-o", "s.parquet", "--delta", "-1"], "delta"),
+        (["-o", "s.parquet", "--model", "k-variance", "-k", "500"], "lower k"),
         (["-o", "baskets.dat", "--force"], "source"),
-        (["-o", "no/such/folder.npz"], "does not exist"),
-        (["-o", "s.npz", "--key-file", "s.npz"], "same file"),
-        (["-o", "s.npz", "--key-file", "s.npz.manifest.json"], "same file"),
-        (["-o", "s.npz", "--key-file", "r.html", "--report", "r.html"], "same file"),
-        (["-o", "s.npz", "--report", "./s.npz.manifest.json"], "same file"),
-        (["-o", "s.npz", "--report", "no/folder.html"], "does not exist"),
-        (["-o", "s.npz", "--key-file", "no/key"], "does not exist"),
-        (["-o", "s.npz", "--key-file", "baskets.dat"], "same file"),
-        (["-o", "s.npz", "--policy", "absent.toml"], "no such file"),
+        (["-o", "no/such/folder.parquet"], "does not exist"),
+        (["-o", "s.parquet", "--key-file", "s.parquet"], "same file"),
+        (["-o", "s.parquet", "--key-file", "s.parquet.manifest.json"], "same file"),
+        (["-o", "s.parquet", "--key-file", "r.html", "--report", "r.html"], "same file"),
+        (["-o", "s.parquet", "--report", "./s.parquet.manifest.json"], "same file"),
+        (["-o", "s.parquet", "--report", "no/folder.html"], "does not exist"),
+        (["-o", "s.parquet", "--key-file", "no/key"], "does not exist"),
+        (["-o", "s.parquet", "--key-file", "baskets.dat"], "same file"),
+        (["-o", "s.parquet", "--policy", "absent.toml"], "no such file"),
     ],
 )
 def test_mistakes_are_told_and_leave_nothing(
@@ -300,33 +304,33 @@ def test_mistakes_are_told_and_leave_nothing(
 
 def test_report_of_another_kind_is_refused_before_any_work(baskets: str) -> None:
     with pytest.raises(TulleError, match="same file"):
-        sketch(baskets, "s.npz", report=baskets, force=True)
-    assert run(baskets, "-o", "s.npz", "--report", baskets, "--force").exit_code == 2
+        sketch(baskets, "s.parquet", report=baskets, force=True)
+    assert run(baskets, "-o", "s.parquet", "--report", baskets, "--force").exit_code == 2
     assert [p.name for p in Path().iterdir()] == ["baskets.dat"]
 
 
 def test_missing_and_empty_files(tmp_path: Path) -> None:
     with pytest.raises(DataError):
-        sketch(tmp_path / "absent.dat", tmp_path / "s.npz")
+        sketch(tmp_path / "absent.dat", tmp_path / "s.parquet")
     (tmp_path / "empty.txt").write_text("!\n?\n")
     with pytest.raises(DataError, match="vocabulary"):
-        sketch(tmp_path / "empty.txt", tmp_path / "s.npz")
+        sketch(tmp_path / "empty.txt", tmp_path / "s.parquet")
 
 
 @pytest.mark.parametrize("model", ["delta", "k-variance"])
 def test_a_folder_is_called_a_folder(tmp_path: Path, model: str) -> None:
     (tmp_path / "letters").mkdir()
     with pytest.raises(DataError, match="folder"):
-        sketch(tmp_path / "letters", tmp_path / "s.npz", model=model)
+        sketch(tmp_path / "letters", tmp_path / "s.parquet", model=model)
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
 @pytest.mark.slow
 def test_output_is_not_replaced_without_force(baskets: str) -> None:
-    sketch(baskets, "s.npz")
+    sketch(baskets, "s.parquet")
     with pytest.raises(OutputExists):
-        sketch(baskets, "s.npz")
-    sketch(baskets, "s.npz", force=True)
+        sketch(baskets, "s.parquet")
+    sketch(baskets, "s.parquet", force=True)
 
 
 def test_measures_agree_with_theory(baskets: str) -> None:

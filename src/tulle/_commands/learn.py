@@ -97,15 +97,14 @@ def _refuse_contradictions(options: Learning, new: Any, key_file: Any) -> None:
 def _is_sketches(source: FilePath) -> bool:
     from tulle.io.read import open_table
 
-    kind = Path(source).suffix
-    return kind == ".npz" or (kind == ".parquet" and "sketch" in open_table(source).schema)
+    return Path(source).suffix == ".parquet" and "sketch" in open_table(source).schema
 
 
 def _labels(source: FilePath, field: str) -> pl.Series:
     """Return a column of a table; of sketches, one that was kept next to them."""
     from tulle.io.read import open_table, read_table
 
-    names = [] if Path(source).suffix == ".npz" else list(open_table(source).schema)
+    names = list(open_table(source).schema)
     if field not in names:
         raise DataError(
             f"there is no field '{field}' to learn: {nearest_name(field, names)}; tulle sketch "
@@ -154,8 +153,9 @@ def _told(
     if truth is not None:
         kept = truth.is_not_null()
         right = (found["class"] == truth).filter(kept)
-        usual = truth.drop_nulls().value_counts()["count"].max()
-        summary |= {"accuracy": right.mean(), "largest_class": usual / max(int(kept.sum()), 1)}
+        sizes = truth.drop_nulls().value_counts()["count"].to_numpy()
+        usual = float(sizes.max(initial=0)) / max(int(sizes.sum()), 1)
+        summary |= {"accuracy": right.mean(), "largest_class": usual}
     return summary, found
 
 

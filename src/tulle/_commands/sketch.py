@@ -358,7 +358,7 @@ def sketch(
     given_ = options.values().items()
     parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
     parameters["max_components"] = options.max_components or None
-    beside, hidden = _beside(source, output, options)
+    beside, hidden = _beside(source, options)
     run = _SketchRun(source, job, options, key, new_key, beside, seed)
     deltas, tried = _found_deltas(source, options, parameters, seed)
     for delta in deltas:
@@ -426,9 +426,7 @@ class _SketchRun:
             _saving(self.key, self.new_key, self.job.output) as save_key,
             self.job.releasing() as draft,
         ):
-            manifest = put_sketches(
-                parts, draft.file, self.job.output, source=entry, beside=self.beside
-            )
+            manifest = put_sketches(parts, draft.file, source=entry, beside=self.beside)
             made = self._audited(sketcher, sample, manifest.verified)
             decided(made, self.job.accepted)
             save_key()
@@ -476,9 +474,7 @@ def _found_deltas(
     return find_deltas(records, target, as_generator(seed), **parameters)
 
 
-def _beside(
-    source: FilePath, output: FilePath, options: Sketching
-) -> tuple[pl.DataFrame | None, int]:
+def _beside(source: FilePath, options: Sketching) -> tuple[pl.DataFrame | None, int]:
     """Return the columns to keep next to the sketches, and how many of their cells are blanked.
 
     A label that fewer than ten records have would point to them.
@@ -491,8 +487,6 @@ def _beside(
 
     if options.text in options.keep:
         raise ParameterError("cannot keep the text itself", subject=options.word("keep"))
-    if not str(output).endswith(".parquet"):
-        raise ParameterError("needs a .parquet file", subject=options.word("keep"))
     table = fields_beside(source, options.keep)
     common = table.with_columns(
         pl.when(pl.len().over(name) >= K).then(pl.col(name)).alias(name) for name in table.columns

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice
 from tulle._choices import TUNED_FOR
-from tulle._commands._columns import (
-    column_of,
-    names_classes,
-    plan_columns,
-    without_opaque,
-)
+from tulle._commands._columns import column_of, names_classes, plan_columns, without_opaque
 from tulle._commands._condensing import Condensing
 from tulle._commands._decision import check_accepted
 from tulle._commands._memory import look_at
@@ -168,11 +163,7 @@ def _target(columns: list[Column]) -> Column:
 
 
 def _searched(
-    table: pl.DataFrame,
-    columns: list[Column],
-    aim: Column,
-    options: Tuning,
-    condensing: Condensing,
+    table: pl.DataFrame, columns: list[Column], aim: Column, options: Tuning, condensing: Condensing
 ) -> GroupSizeSearch:
     """Search for the size of the condensation that ``[condense]`` and the options describe."""
     from tulle.condense.class_condenser import ClassCondenser

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tulle._types import Floats
-from tulle.sketch import _variance as variance
+from tulle.sketch._neighbours import dot_variance
 from tulle.sketch.sketches import Sketches
 
 
@@ -34,7 +34,7 @@ def dot_errors(
     common = np.minimum(released.lengths[first], released.lengths[second])
     products = released.values[first].astype(np.float64) * released.values[second]
     truth = np.asarray(x.multiply(y).sum(axis=1)).ravel()
-    predicted = np.sqrt(np.maximum(variance.dot(x, y, common), 0.0))
+    predicted = np.sqrt(np.maximum(dot_variance(x, y) / common, 0.0))
     return DotErrors(predicted, products.sum(axis=1) / common - truth)
 
 

@@ -72,7 +72,7 @@ Node = Number | Word | Name | Call
 
 
 @dataclass(frozen=True)
-class Rule:
+class ColumnRule:
     """A rule as it was written, and the parts that must hold, each of them."""
 
     text: str
@@ -98,7 +98,7 @@ def is_condition(node: Node) -> bool:
     return isinstance(node, Call) and node.op in _CONDITIONS
 
 
-def parse_rule(text: str, names: Collection[str]) -> Rule:
+def parse_rule(text: str, names: Collection[str]) -> ColumnRule:
     """Read a rule about a table with these columns.
 
     >>> parse_rule("admitted <= discharged", ["admitted", "discharged"]).columns
@@ -117,7 +117,7 @@ def parse_rule(text: str, names: Collection[str]) -> Rule:
             parameter="rules",
         )
     parser = _Parser(text, names)
-    return Rule(text.strip(), tuple(parser.rule()))
+    return ColumnRule(text.strip(), tuple(parser.rule()))
 
 
 def parse_condition(text: str, names: Collection[str], parameter: str = "where") -> Call:

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from tulle._people import people_among
-from tulle._relations.language import Call, Name, Node, Number, Rule, columns_of
+from tulle._relations.language import Call, ColumnRule, Name, Node, Number, columns_of
 from tulle._relations.steps import (
     Blanked,
     Chosen,
@@ -74,7 +74,7 @@ _TURNED = {"<=": "<=", "<": "<", ">=": "<=", ">": "<"}
 class Kept:
     """A rule, and how it stood in the table."""
 
-    rule: Rule
+    rule: ColumnRule
     found: bool  # proposed from the table, not given
     share: float  # of the table's records that break it; 0 where fewer than about k people do
 
@@ -192,7 +192,7 @@ class Planner:
     near: frozenset[str] = frozenset()  # columns from which distances are always modelled
     part: bool = False  # of a larger table, which decides whether enough people break a rule
 
-    def plan(self, rules: Sequence[tuple[Rule, bool]]) -> tuple[Plan, list[Column]]:
+    def plan(self, rules: Sequence[tuple[ColumnRule, bool]]) -> tuple[Plan, list[Column]]:
         """Return the plan, and the columns to model in place of the given ones."""
         self.steps: dict[str, Made] = {}
         self.blanks: dict[str, list[Blanked]] = {}
@@ -218,7 +218,7 @@ class Planner:
         plan = Plan(kept, steps, self.units, self._merged(), known, writings)
         return plan, list(self._modelled())
 
-    def _kept(self, rule: Rule, found: bool) -> Kept:
+    def _kept(self, rule: ColumnRule, found: bool) -> Kept:
         wrong = broken(rule, self.values) & self.counted
         many = self.part or people_among(wrong, self.people) >= draw_threshold(self.k, self.rng)
         return Kept(rule, found, float(wrong.mean()) if many else 0.0)

@@ -17,7 +17,7 @@ import polars as pl
 from tulle._people import distinct_people, people_among
 from tulle._plurals import counted
 from tulle._relations.formulas import Numbers, exclusive_sets
-from tulle._relations.language import SETS, Call, Name, Rule, columns_of, parse_rule, quote
+from tulle._relations.language import SETS, Call, ColumnRule, Name, columns_of, parse_rule, quote
 from tulle._relations.values import Values, broken, quantity, roundings, truth, unit_of
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows, weigh_people
 from tulle._shape.dependencies import find_dependencies
@@ -53,7 +53,7 @@ _LEAST_LEVELS = 8  # values of a column that is a quantity rather than a code
 class Proposal:
     """A rule that the table follows, and how many records say so."""
 
-    rule: Rule
+    rule: ColumnRule
     records: int  # that the rule speaks of
     exceptions: int
 
@@ -72,7 +72,7 @@ def find_rules(
     people: Ints | None,
     writings: Mapping[str, Writing],
     rng: np.random.Generator,
-) -> list[Rule]:
+) -> list[ColumnRule]:
     """Return the rules that a release of the table keeps if none are given.
 
     It must not be one person whose presence decides: how many people a rule and its edges rest on
@@ -97,11 +97,11 @@ def propose_rules(
     """
     asked = Evidence.of(k, rng)
     if table.height <= _MOST_ROWS:
-        return Search(_values(table, writings), columns, asked, people).all()
+        return RelationSearch(_values(table, writings), columns, asked, people).all()
     rows = np.linspace(0, table.height - 1, _MOST_ROWS).astype(np.int64)
     some = {name: take_rows(column, rows) for name, column in columns.items()}
     own = None if people is None else people[rows]
-    found = Search(_values(table[rows], writings), some, asked, own).all()
+    found = RelationSearch(_values(table[rows], writings), some, asked, own).all()
     values = _values(table, writings)
     recounted = (_recounted(one, values, asked, people) for one in found)
     return [one for one in recounted if one is not None]
@@ -148,7 +148,7 @@ def _recounted(
     return replace(found, records=int(spoken_of.sum()), exceptions=int(wrong.sum()))
 
 
-def _spoken_of(rule: Rule, values: Values) -> Flags:
+def _spoken_of(rule: ColumnRule, values: Values) -> Flags:
     """Return the records that a rule says something about."""
     part = rule.parts[0]
     complete, names = np.ones(values.frame.height, dtype=bool), list(rule.columns)
@@ -163,7 +163,7 @@ def _spoken_of(rule: Rule, values: Values) -> Flags:
 
 
 @dataclass
-class Search:
+class RelationSearch:
     """A table in which rules are looked for, and what was found so far."""
 
     values: Values
@@ -269,7 +269,7 @@ class Search:
         sources = self.computed.get(name, ())
         return other in sources or any(self._is_made_of(source, other) for source in sources)
 
-    def _is_rounded(self, rule: Rule) -> bool:
+    def _is_rounded(self, rule: ColumnRule) -> bool:
         """Tell whether a column is a formula, rounded the same way in all records but a few."""
         left, right = rule.parts[0].args[0], rule.parts[0].args[-1]
         if rule.parts[0].op != "=" or not isinstance(left, Name):
@@ -279,7 +279,7 @@ class Search:
         ways = roundings(formed, value, self.values.units[left.column])
         return any(self._are_few(both & ~fits, both) for fits in ways)
 
-    def _is_no_chance(self, rule: Rule, name: str) -> bool:
+    def _is_no_chance(self, rule: ColumnRule, name: str) -> bool:
         """Tell whether enough people would break a rule if one of its columns were shuffled."""
         if not rule.columns:
             return False
@@ -594,15 +594,15 @@ class Search:
 
 # one kind of evidence after the other: what an earlier one explains, a later one leaves out
 _LOOKS = (
-    Search._differences,
-    Search._ages,
-    Search._formulas,
-    Search._dependencies,
-    Search._sets,
-    Search._sums,
-    Search._orders,
-    Search._states,
-    Search._pairs,
+    RelationSearch._differences,
+    RelationSearch._ages,
+    RelationSearch._formulas,
+    RelationSearch._dependencies,
+    RelationSearch._sets,
+    RelationSearch._sums,
+    RelationSearch._orders,
+    RelationSearch._states,
+    RelationSearch._pairs,
 )
 
 

@@ -20,10 +20,10 @@ from tulle._relations.language import (
     COMPARISONS,
     SETS,
     Call,
+    ColumnRule,
     Name,
     Node,
     Number,
-    Rule,
     Word,
     columns_of,
     is_condition,
@@ -257,7 +257,7 @@ def _as_number(text: str) -> float | None:
 Truth = tuple[Flags, Flags]  # where a condition is true, and where it is false
 
 
-def broken(rule: Rule, values: Values) -> Flags:
+def broken(rule: ColumnRule, values: Values) -> Flags:
     """Return the records that break a rule."""
     wrong = np.zeros(values.frame.height, dtype=bool)
     for part in rule.parts:

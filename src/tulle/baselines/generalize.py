@@ -37,11 +37,7 @@ class Generalized(NamedTuple):
 
 
 def generalize(
-    X: Any,
-    k: int = 10,
-    *,
-    columns: ColumnsLike | None = None,
-    means: bool = False,
+    X: Any, k: int = 10, *, columns: ColumnsLike | None = None, means: bool = False
 ) -> Generalized:
     """Replace values by intervals and sets, so that every record looks like ``k - 1`` others.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._relations.language import Call, Name, Node, Rule
+from tulle._relations.language import Call, ColumnRule, Name, Node
 from tulle._relations.plan import Plan
 from tulle._relations.values import numbers_of
 from tulle._shape.columns import take_rows
@@ -450,7 +450,7 @@ class LinkedRows:
         ]
 
 
-def renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
+def renamed(rule: ColumnRule, names: Mapping[str, str]) -> ColumnRule:
     """Return a rule about columns that are called otherwise."""
 
     def changed(node: Node) -> Node:

@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from tulle._relations.language import Rule, parse_rule, quote
+from tulle._relations.language import ColumnRule, parse_rule, quote
 from tulle.errors import ParameterError
 
 BEFORE = "\0before "
@@ -44,7 +44,7 @@ class PlacedRule(NamedTuple):
     """A rule about one row of one table."""
 
     table: str
-    rule: Rule
+    rule: ColumnRule
     fixed: dict[str, str]  # columns of the parent, or of the row before, that it speaks of
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from tulle._plurals import counted
-from tulle._relations.language import Rule, parse_rule
+from tulle._relations.language import ColumnRule, parse_rule
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
@@ -91,7 +91,7 @@ def classes_of(
     return ClassRows(classes, labels.codes[inside], place_of[inside])
 
 
-Rules = Sequence[tuple[Rule, bool]]  # and whether each was found in the table
+Rules = Sequence[tuple[ColumnRule, bool]]  # and whether each was found in the table
 
 
 class Settled(NamedTuple):
@@ -178,7 +178,7 @@ class Shape:
 
     def __init__(
         self,
-        rules: Sequence[str | Rule] | None,
+        rules: Sequence[str | ColumnRule] | None,
         *,
         exact: bool = False,
         also: Sequence[str] = (),
@@ -328,7 +328,7 @@ def settle_rules(
 
 
 def _settle_rules(
-    planner: Planner, block: Block, encoder: TableEncoder, rules: Sequence[str | Rule] | None
+    planner: Planner, block: Block, encoder: TableEncoder, rules: Sequence[str | ColumnRule] | None
 ) -> Rules:
     """Return the rules that were given, else those that the block follows.
 
@@ -376,8 +376,8 @@ def _planner(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generat
 
 
 def _given(
-    rules: Sequence[str | Rule], frame: pl.DataFrame, planner: Planner
-) -> list[tuple[Rule, bool]]:
+    rules: Sequence[str | ColumnRule], frame: pl.DataFrame, planner: Planner
+) -> list[tuple[ColumnRule, bool]]:
     """Read the rules that were given; those about columns that are not released say nothing."""
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise ParameterError(
@@ -385,7 +385,7 @@ def _given(
         )
     released = planner.frame.columns
     names = dict.fromkeys([*released, *frame.columns])
-    parsed = [text if isinstance(text, Rule) else parse_rule(text, names) for text in rules]
+    parsed = [text if isinstance(text, ColumnRule) else parse_rule(text, names) for text in rules]
     return [(rule, False) for rule in parsed if {*rule.columns} <= {*released}]
 
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from tulle._types import Floats, Ints
+from tulle._types import Floats
 from tulle.rules.mine import Implications
 from tulle.transactions import Transactions
 
@@ -97,7 +97,8 @@ def _prior(data: Transactions, longest: int, rng: np.random.Generator) -> Floats
 
 def _confidences(data: Transactions, size: int, rng: np.random.Generator) -> Floats:
     """Return the confidences of random rules of a length, of those that apply at all."""
-    by_count: Ints = np.argsort(-data.counts, kind="stable")  # whatever the items are called
+    # whatever the items are called
+    by_count = np.argsort(-data.counts, kind="stable").astype(np.int32)
     found = []
     for _ in range(_DRAWS):
         drawn = by_count[rng.choice(len(data.names), size, replace=False)]

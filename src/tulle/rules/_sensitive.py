@@ -38,7 +38,7 @@ class HidingLimit(NamedTuple):
     leaving: Fraction
 
 
-class Margin(NamedTuple):
+class RuleMargin(NamedTuple):
     """How far below its thresholds a rule must end."""
 
     share: Fraction  # of the thresholds, or
@@ -53,7 +53,7 @@ class Margin(NamedTuple):
 
 def drawn_margins(
     owner: str, rules: Sequence[Rule], margin: float | str, rng: np.random.Generator
-) -> dict[Rule, Margin]:
+) -> dict[Rule, RuleMargin]:
     """Return the margin of each rule.
 
     One margin for all rules puts them all at one level, where whoever finds it finds them. So
@@ -61,10 +61,12 @@ def drawn_margins(
     shall meet more than they must. The draws are told to nobody.
     """
     if margin != "random":
-        return dict.fromkeys(rules, Margin(exact_share(owner, "margin", margin)))
+        return dict.fromkeys(rules, RuleMargin(exact_share(owner, "margin", margin)))
     draws = (rng.permutation(len(rules)) + rng.random(len(rules))) / len(rules)
     steps = np.floor(draws * _STEPS).astype(int).tolist()
-    return {rule: Margin(Fraction(0), Fraction(step, _STEPS)) for rule, step in zip(rules, steps)}
+    return {
+        rule: RuleMargin(Fraction(0), Fraction(step, _STEPS)) for rule, step in zip(rules, steps)
+    }
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Thresholds:
     min_support: Any = None
     min_confidence: Any = None
     disclosure: Any = None
-    margins: Mapping[Rule, Margin] = field(default_factory=dict)
+    margins: Mapping[Rule, RuleMargin] = field(default_factory=dict)
 
     def of(self, rule: Rule, support: int, n_baskets: int) -> HidingLimit:
         """Return the limits of one rule, given its support and the number of baskets.
@@ -93,7 +95,7 @@ class Thresholds:
                 f"no threshold is set for '{rule}': give min_support (and min_confidence) or "
                 "disclosure, for all rules or for this one"
             )
-        drawn = self.margins.get(rule, Margin(Fraction(0)))
+        drawn = self.margins.get(rule, RuleMargin(Fraction(0)))
         margin = drawn.below(support_count(self.owner, least, n_baskets))
         limit = support_count(self.owner, least, n_baskets, margin)
         if limit < 1:

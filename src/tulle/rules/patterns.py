@@ -13,14 +13,7 @@ from tulle._types import Flags
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.rules._sensitive import lookup
 from tulle.rules.containers import open_baskets
-from tulle.rules.mine import (
-    Implications,
-    Itemsets,
-    as_given,
-    implications,
-    mine,
-    rules_frame,
-)
+from tulle.rules.mine import Implications, Itemsets, as_given, implications, mine, rules_frame
 from tulle.rules.rule import Rule, as_rules, confidence_share, support_count
 from tulle.transactions import Transactions
 

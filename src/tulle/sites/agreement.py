@@ -13,13 +13,7 @@ from tulle._json import read_json
 from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites._choices import OPTIONS, Choices, code_columns, merged, redraw, wrong_choice
-from tulle.sites._columns import (
-    Aliased,
-    Coded,
-    Dropped,
-    check_names,
-    read_column,
-)
+from tulle.sites._columns import Aliased, Coded, Dropped, check_names, read_column
 from tulle.sites._sealed import Lock, read_sealed, write_sealed
 from tulle.sites._texts import text_of
 
@@ -85,13 +79,7 @@ class SiteAgreement:
         self.fingerprint = self._fingerprint()
 
     @classmethod
-    def create(
-        cls,
-        schema: Any,
-        *,
-        key: SecretKey | None = None,
-        **choices: Any,
-    ) -> SiteAgreement:
+    def create(cls, schema: Any, *, key: SecretKey | None = None, **choices: Any) -> SiteAgreement:
         """Create an agreement from a schema and what is public about it.
 
         Parameters

@@ -6,7 +6,7 @@ record's part: linear in the number of records, and approximate. Ties go to the 
 first. Rows must not be empty.
 
 Ranking uses dot products in single precision, times one over the length of the other record: for
-small whole numbers the dot products are exact, so both paths below give the same neighbours.
+small whole numbers the dot products are exact.
 Cosines that agree to six digits may be confused; bounds are computed exactly later.
 """
 
@@ -20,7 +20,6 @@ import numpy.typing as npt
 from tulle._progress import bar
 from tulle._types import Floats
 
-_WORK_FOR_KERNEL = 1e8  # multiply-adds from which the compiled path pays for its start
 _BLOCK = 4096  # records compared with all others at once: their sums stay in the cache
 _PART = 16_384  # records of a part, at most
 _ROUNDS = 5  # of two-means, to cut a part
@@ -39,14 +38,13 @@ def nearest(matrix: Any, k: int, method: str, rng: np.random.Generator) -> Graph
     """Find the k nearest neighbours of every row, by cosine."""
     rows = _scaled(matrix).astype(np.float32)
     if method == "exact" or rows.shape[0] <= _PART:
-        return _exact(rows, k, compiled=_work(rows) > _WORK_FOR_KERNEL)
+        return _exact(rows, k)
     neighbours = np.empty((rows.shape[0], k), np.int32)
     similarities = np.empty((rows.shape[0], k), np.float32)
     parts = _parts(rows, max(2 * k + 2, _PART), rng)
-    compiled = _work(rows) / len(parts) > _WORK_FOR_KERNEL
     with bar("neighbours", len(parts)) as advance:
         for part in parts:
-            found = _exact(rows[part], k, compiled=compiled)
+            found = _exact(rows[part], k)
             neighbours[part] = part[found.neighbours]
             similarities[part] = found.similarities
             advance()
@@ -62,16 +60,9 @@ def _scaled(matrix: Any) -> Any:
     return rows
 
 
-def _work(rows: Any) -> float:
-    """Count the multiply-adds of comparing all records with all."""
-    frequencies = np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64)
-    return float(frequencies @ frequencies)
-
-
-def _exact(rows: Any, k: int, *, compiled: bool) -> Graph:
+def _exact(rows: Any, k: int) -> Graph:
     inverse = (1.0 / np.sqrt(_squares(rows))).astype(np.float32)
-    find = _by_kernel if compiled else _by_scipy
-    scores, neighbours = find(rows, inverse, k)
+    scores, neighbours = best_cosines(rows, inverse, k)
     return Graph(neighbours, scores * inverse[:, None])
 
 
@@ -80,29 +71,10 @@ def _squares(rows: Any) -> npt.NDArray[np.float64]:
     return np.add.reduceat(squares, rows.indptr[:-1])
 
 
-def _by_scipy(rows: Any, inverse: npt.NDArray[np.float32], k: int) -> tuple[Any, Any]:
-    """Do what the kernel does: blocks of the Gram matrix, then the best k of each row."""
-    n = rows.shape[0]
-    scores, neighbours = np.empty((n, k), np.float32), np.empty((n, k), np.int32)
-    transposed = rows.T.tocsc()
-    step = max(1, 4_000_000 // n)
-    for start in range(0, n, step):
-        block = (rows[start : start + step] @ transposed).toarray() * inverse
-        own = np.arange(len(block))
-        block[own, own + start] = -np.inf
-        # the k-th best score, then all ties with it, so that the first ones can be taken
-        worst = -np.partition(-block, k - 1, axis=1)[:, k - 1]
-        for row, limit in enumerate(worst):
-            candidates = np.flatnonzero(block[row] >= limit)
-            order = np.argsort(-block[row, candidates], kind="stable")[:k]
-            neighbours[start + row] = candidates[order]
-            scores[start + row] = block[row, candidates[order]]
-    return scores, neighbours
-
-
-def _by_kernel(
+def best_cosines(
     rows: Any, inverse: npt.NDArray[np.float32], k: int, block: int = _BLOCK
 ) -> tuple[Any, Any]:
+    """Return the scores and places of the best k of each row; inverse lengths make cosines."""
     from tulle.sketch._kernels import LANE, compare_block
 
     n = rows.shape[0]
@@ -191,6 +163,11 @@ def variance_and_bound(x: Any, y: Any, squares: Floats, criterion: str) -> tuple
         sums.variance[doubtful] = _variance_apart(some_x, some_y)
         sums.defect[doubtful] = _defect_of_directions(some_x, some_y, squares[doubtful])
     return sums.variance, _squared_bound(sums, criterion)
+
+
+def dot_variance(x: Any, y: Any) -> Floats:
+    """Compute the variance of the estimated dot product of each pair, for one component."""
+    return _sums(x, y, row_squares(x) * row_squares(y)).variance
 
 
 def row_squares(rows: Any) -> Floats:

@@ -316,10 +316,7 @@ def as_records(X: Any, text: str = "text") -> SparseRecords | None:
 
 
 def record_batches(
-    path: FilePath,
-    text: str = "text",
-    records: int = _BATCH_RECORDS,
-    entries: int = _BATCH_ENTRIES,
+    path: FilePath, text: str = "text", records: int = _BATCH_RECORDS, entries: int = _BATCH_ENTRIES
 ) -> Iterator[SparseRecords]:
     """Yield the records of a file in batches, in bounded memory; each has its own columns.
 

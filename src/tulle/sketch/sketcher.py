@@ -158,13 +158,14 @@ def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Any]:
 
 # From records and lengths to zero-padded sketches; only non-zero entries cost work.
 
-_WORK_FOR_KERNEL = 1e8  # additions from which the compiled path pays for its start
 _TABLE = 1 << 24  # signs held at once
 _CELLS = 20_000 * 256  # components of a part: fewer records where they are long
 
 
 def build(matrix: Any, points: Points, lengths: Any, key: SecretKey) -> npt.NDArray[Any]:
     """Build the first ``lengths[i]`` components of each record, followed by zeros."""
+    from tulle.sketch._kernels import add_signs
+
     width = max(1, int(lengths.max(initial=0)))
     values = np.zeros((matrix.shape[0], width), matrix.dtype)
     occurring = np.flatnonzero(np.bincount(matrix.indices, minlength=matrix.shape[1]))
@@ -173,34 +174,13 @@ def build(matrix: Any, points: Points, lengths: Any, key: SecretKey) -> npt.NDAr
     column_of = np.zeros(matrix.shape[1], np.int32)
     column_of[occurring] = np.arange(len(occurring), dtype=np.int32)
     columns = column_of[matrix.indices]
-    work = float(np.diff(matrix.indptr) @ lengths)
-    add = _add_by_scipy if work < _WORK_FOR_KERNEL else _add_by_kernel
+    indptr = matrix.indptr.astype(np.int64)
     step = int(np.clip(_TABLE // len(occurring), 8, 256))
     for first in range(0, width, step):
         polynomials = coefficients(key, first, min(first + step, width))
         table = sign_table(polynomials, points[occurring])
-        add(matrix.indptr, columns, matrix.data, table, lengths, first, values)
+        add_signs(indptr, columns, matrix.data, table, lengths, first, values)
     return values
-
-
-def _add_by_scipy(
-    indptr: Any, columns: Any, data: Any, table: Any, lengths: Any, first: int, out: Any
-) -> None:
-    from scipy.sparse import csr_array
-
-    rows = csr_array((data, columns, indptr), shape=(len(lengths), len(table)))
-    part = rows @ table.astype(data.dtype)
-    components = np.arange(first, first + table.shape[1])
-    part[components >= lengths[:, None]] = 0
-    out[:, first : first + table.shape[1]] = part
-
-
-def _add_by_kernel(
-    indptr: Any, columns: Any, data: Any, table: Any, lengths: Any, first: int, out: Any
-) -> None:
-    from tulle.sketch._kernels import add_signs
-
-    add_signs(indptr.astype(np.int64), columns, data, table, lengths, first, out)
 
 
 _DEFAULT_DELTA = 0.5

@@ -6,7 +6,6 @@ components that both have: their first min(m_i, m_j). No key is needed for any o
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,34 +17,33 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
-from tulle._files import check_unpacked, digest
+from tulle._files import digest
 from tulle._types import FilePath, Floats
-from tulle.errors import DataError, ParameterError, TulleError
+from tulle.errors import DataError, ParameterError
 from tulle.keys import SigningKey
 from tulle.releases import Manifest, has_manifest, read_manifest, releasing
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Sketches in files: Parquet (a ragged list a record) or npz (zero-padded), with a manifest.
-# Both are written part by part, so that sketches of a stream need not be held together.
-
-_KINDS = (".parquet", ".npz")
+# Sketches in files: Parquet (a ragged list a record), with a manifest. They are written part by
+# part, so that sketches of a stream need not be held together.
 
 
 def put_sketches(
     parts: Iterable[Sketches],
     file: BinaryIO,
-    path: FilePath,
     *,
     source: Mapping[str, Any] | None = None,
     beside: pl.DataFrame | None = None,
 ) -> Manifest:
-    """Write parts of sketches, made alike, in the format of the path; return their manifest.
+    """Write parts of sketches, made alike; return their manifest.
 
     The number of records is added to what is said of the ``source``. Columns ``beside`` the
     sketches, a row for each record, are blank where the record is suppressed.
     """
+    from tulle.io.write import put_batches
+
     rest = iter(parts)
     first = next(rest)
     lengths: list[npt.NDArray[np.int64]] = []
@@ -55,10 +53,7 @@ def put_sketches(
             lengths.append(part.lengths)
             yield part
 
-    if _kind(path) == ".npz":
-        _put_npz(counted(), file)
-    else:
-        _put_parquet(counted(), beside, file)
+    put_batches(_frames(counted(), beside), file, "sketches.parquet")
     counts = counts_of(np.concatenate(lengths))
     return Manifest(
         method="sketch",
@@ -73,8 +68,9 @@ def put_sketches(
 
 def check_kind(path: FilePath) -> None:
     """Raise if sketches cannot be saved under this name."""
-    if _kind(path) not in _KINDS:
-        raise ParameterError(f"sketches must be saved as .parquet or .npz. Got '{_kind(path)}'.")
+    kind = Path(path).suffix.lower()
+    if kind != ".parquet":
+        raise ParameterError(f"sketches must be saved as .parquet. Got '{kind}'.")
 
 
 def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -93,7 +89,7 @@ def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
     """Return values, lengths and provenance of a file; the manifest may be missing, not wrong."""
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
-    values, lengths = _read_npz(path) if _kind(path) == ".npz" else _read_parquet(path)
+    values, lengths = _read_parquet(path)
     if not has_manifest(path):
         return values, lengths, {}
     found = read_manifest(path)
@@ -104,53 +100,6 @@ def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
         )
     names = ("parameters", "guarantee", "verified")
     return values, lengths, {name: getattr(found, name) for name in names}
-
-
-def _kind(path: FilePath) -> str:
-    return Path(path).suffix.lower()
-
-
-def _put_npz(parts: Iterable[Sketches], file: BinaryIO) -> None:
-    """Write the arrays that ``numpy.load`` reads, in memory that does not grow with the records.
-
-    How wide the array is, is known at its end: until then parts wait in a file without a name.
-    """
-    from tempfile import TemporaryFile
-    from zipfile import ZIP_DEFLATED, ZipFile
-
-    shapes: list[tuple[int, int]] = []
-    lengths: list[npt.NDArray[np.int64]] = []
-    with TemporaryFile() as waiting:
-        for part in parts:
-            waiting.write(np.ascontiguousarray(part.values).tobytes())
-            shapes.append(part.values.shape)
-            lengths.append(part.lengths)
-            dtype = part.values.dtype
-        waiting.seek(0)
-        whole = (sum(rows for rows, _ in shapes), max(width for _, width in shapes))
-        with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-            with archive.open("values.npy", "w", force_zip64=True) as member:
-                _put_header(member, whole, dtype)
-                for rows, width in shapes:
-                    read = waiting.read(rows * width * dtype.itemsize)
-                    values = np.zeros((rows, whole[1]), dtype)
-                    values[:, :width] = np.frombuffer(read, dtype).reshape(rows, width)
-                    member.write(values.tobytes())
-            with archive.open("lengths.npy", "w", force_zip64=True) as member:
-                found = np.concatenate(lengths)
-                _put_header(member, found.shape, found.dtype)
-                member.write(found.tobytes())
-
-
-def _put_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    described = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(member, described)
-
-
-def _put_parquet(parts: Iterable[Sketches], beside: pl.DataFrame | None, file: BinaryIO) -> None:
-    from tulle.io.write import put_batches
-
-    put_batches(_frames(parts, beside), file, "sketches.parquet")
 
 
 def _frames(parts: Iterable[Sketches], beside: pl.DataFrame | None) -> Iterator[pl.DataFrame]:
@@ -180,38 +129,6 @@ def sketch_frame(sketches: Sketches) -> Any:
     lengths = sketches.lengths.astype(np.int32)
     frame = pl.DataFrame({"length": lengths, "sketch": sketches.values})
     return frame.with_columns(pl.col("sketch").arr.to_list().list.head(pl.col("length")))
-
-
-def _read_npz(path: FilePath) -> tuple[Any, Any]:
-    """Return the two arrays, if the file is laid out as one of sketches."""
-    try:
-        _check_npz(path)
-        with np.load(path, allow_pickle=False) as stored:
-            return stored["values"], stored["lengths"]
-    except TulleError:
-        raise
-    except Exception:  # of a damaged or crafted archive: NumPy, zipfile and zlib have many words
-        raise DataError(f"{path} does not contain sketches") from None
-
-
-def _check_npz(path: FilePath) -> None:
-    """Raise if the members are not two arrays of numbers as long as their headers say."""
-    from zipfile import ZipFile
-
-    read_header = np.lib.format.read_array_header_1_0
-    with ZipFile(path) as archive:
-        members = archive.infolist()
-        check_unpacked(path, os.path.getsize(path), sum(member.file_size for member in members))
-        if sorted(member.filename for member in members) != ["lengths.npy", "values.npy"]:
-            raise ValueError
-        for member in members:
-            with archive.open(member) as file:
-                if np.lib.format.read_magic(file) != (1, 0):
-                    raise ValueError
-                shape, _, dtype = read_header(file)
-                size = math.prod(shape) * dtype.itemsize
-                if dtype.kind not in "iuf" or size != member.file_size - file.tell():
-                    raise ValueError
 
 
 def _read_parquet(path: FilePath) -> tuple[Any, Any]:
@@ -446,7 +363,7 @@ class Sketches:
         Parameters
         ----------
         path : path-like
-            A ``.parquet`` or ``.npz`` file; the manifest is written next to it.
+            A ``.parquet`` file; the manifest is written next to it.
         source : mapping, optional
             What the manifest says of the source.
         sources : tuple of path-like
@@ -462,7 +379,7 @@ class Sketches:
         """
         check_kind(path)
         with releasing(path, sources=sources, sign_key=sign_key, force=force) as draft:
-            draft.finish(put_sketches([self], draft.file, path, source=source))
+            draft.finish(put_sketches([self], draft.file, source=source))
         assert draft.manifest is not None
         return draft.manifest
 
@@ -473,7 +390,7 @@ class Sketches:
         Parameters
         ----------
         path : path-like
-            The ``.parquet`` or ``.npz`` file.
+            The ``.parquet`` file.
 
         Returns
         -------

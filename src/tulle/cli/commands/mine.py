@@ -21,9 +21,7 @@ from tulle.cli import _output as output
 )
 @click.option("--min-confidence", metavar="SHARE", help="Minimum confidence: 60% or 0.6.")
 @click.option(
-    "--itemsets",
-    type=click.Choice(ITEMSETS),
-    help="Mine frequent itemsets instead of rules.",
+    "--itemsets", type=click.Choice(ITEMSETS), help="Mine frequent itemsets instead of rules."
 )
 @click.option("--max-consequent", type=int, help="Maximum number of items in a consequent.  [any]")
 @click.option(

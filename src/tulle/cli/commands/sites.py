@@ -79,6 +79,18 @@ def by_column(ctx: Any, param: Any, pairs: Sequence[tuple[str, Any]]) -> dict[st
     return dict(pairs)
 
 
+def for_column(flag: str, kind: Named, metavar: str, told: str, *names: str) -> Any:
+    """Return an option that is given once for each column."""
+    return click.option(
+        flag, *names, multiple=True, type=kind, callback=by_column, metavar=metavar, help=told
+    )
+
+
+def written(told: str) -> Any:
+    """Return the option that names the file to write."""
+    return click.option("-o", "--output", "target", required=True, metavar="OUTPUT", help=told)
+
+
 def ask_passphrase(key_file: str | None, *, new: bool = False) -> str | None:
     """Return the passphrase from the environment or the keyboard; never from the command line."""
     if key_file is not None:
@@ -108,14 +120,7 @@ def command() -> None:
 
 @command.command()
 @options.source
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    required=True,
-    metavar="OUTPUT",
-    help="Where to write the summary (JSON).",
-)
+@written("Where to write the summary (JSON).")
 @options.policy
 @options.force
 @options.as_json
@@ -128,47 +133,18 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
 
 @command.command()
 @click.argument("summaries", nargs=-1, metavar="[SUMMARY]...")
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    required=True,
-    metavar="OUTPUT",
-    help="Where to write the agreement.",
-)
+@written("Where to write the agreement.")
 @options.policy
 @key_file
-@click.option(
-    "--range",
-    "ranges",
-    multiple=True,
-    type=RANGE,
-    callback=by_column,
-    metavar="COLUMN=LOW..HIGH",
-    help="Public range of a number or date.",
-)
+@for_column("--range", RANGE, "COLUMN=LOW..HIGH", "Public range of a number or date.", "ranges")
 @click.option("--groups", type=int, help="Number of groups for each number or date.  [5]")
 @click.option(
     "--cuts",
     type=click.Choice(CUTS),
     help="Equal: every miner gets the same results. Uneven: harder to read, keeps only the order.",
 )
-@click.option(
-    "--limits",
-    multiple=True,
-    type=LIMITS,
-    callback=by_column,
-    metavar="COLUMN=A,B,...",
-    help="Your own cut points.",
-)
-@click.option(
-    "--values",
-    multiple=True,
-    type=NUMBERS,
-    callback=by_column,
-    metavar="COLUMN=1,2,...",
-    help="Group numbers for --limits.",
-)
+@for_column("--limits", LIMITS, "COLUMN=A,B,...", "Your own cut points.")
+@for_column("--values", NUMBERS, "COLUMN=1,2,...", "Group numbers for --limits.")
 @click.option("--plain", multiple=True, metavar="COLUMN", help="Leave this column unencoded.")
 @click.option(
     "--alias",
@@ -176,27 +152,18 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     metavar="COLUMN",
     help="Treat this number or date as a name and use aliases.",
 )
-@click.option(
-    "--categories",
-    multiple=True,
-    type=LISTED,
-    callback=by_column,
-    metavar="COLUMN=FILE",
-    help="Agreed list of categories: one per line.",
-)
+@for_column("--categories", LISTED, "COLUMN=FILE", "Agreed list of categories: one per line.")
 @click.option(
     "--other",
     multiple=True,
     metavar="COLUMN",
     help="Let categories missing from the agreed list share one alias.",
 )
-@click.option(
+@for_column(
     "--split",
-    multiple=True,
-    type=SHARE,
-    callback=by_column,
-    metavar="COLUMN=SHARE",
-    help="Use several aliases for values more common than this. Changes mining results.",
+    SHARE,
+    "COLUMN=SHARE",
+    "Use several aliases for values more common than this. Changes mining results.",
 )
 @click.option(
     "--joint",
@@ -221,10 +188,7 @@ def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) ->
     from tulle._commands.sites import agree as make
 
     made = make(
-        target,
-        key_file=key_file,
-        passphrase=ask_passphrase(key_file, new=True),
-        **arguments,
+        target, key_file=key_file, passphrase=ask_passphrase(key_file, new=True), **arguments
     )
     _show(made, "Agreement", as_json)
 
@@ -290,14 +254,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, **arguments: Any) 
 
 @command.command()
 @options.source
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    required=True,
-    metavar="OUTPUT",
-    help="Where to write the decoded result; readable by you only.",
-)
+@written("Where to write the decoded result; readable by you only.")
 @agreement
 @key_file
 @release

@@ -19,7 +19,7 @@ from tulle.cli import _output as output
     required=True,
     type=options.FILE,
     metavar="OUTPUT",
-    help="Where to write the sketches: .parquet or .npz.",
+    help="Where to write the sketches (.parquet).",
 )
 @click.option(
     "--model", type=click.Choice(MODELS), help="Which privacy guarantee to enforce.  [delta]"
@@ -81,9 +81,9 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
     """Make short vectors of texts or baskets that keep their similarity.
 
     INPUT: documents (.txt lines; .jsonl, .csv, .parquet with --text FIELD) or baskets (.dat, one
-    basket per line). Words are lower-case runs of two or more letters or digits. OUTPUT: .parquet
-    or .npz, with a manifest next to it. The miner needs no key. The sketches are attacked before
-    they are written: where the verdict on privacy is bad, nothing is written (exit code 1).
+    basket per line). Words are lower-case runs of two or more letters or digits. OUTPUT: a
+    .parquet file, with a manifest next to it. The miner needs no key. The sketches are attacked
+    before they are written: where the verdict on privacy is bad, nothing is written (exit code 1).
     """
     from tulle._commands.sketch import sketch
 

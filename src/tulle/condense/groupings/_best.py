@@ -59,7 +59,7 @@ def _improved(
     cost = step_seconds(start, matrix.shape[1])
     planned = PLANNED * budget / cost
     with suppress(KeyboardInterrupt), progress.bar("searching", planned) as advance:
-        search = Search(matrix, levels, start, rng)
+        search = GroupingSearch(matrix, levels, start, rng)
         deadline = time.monotonic() + budget
         for share in CYCLES:
             steps = int(planned * share / sum(CYCLES))
@@ -75,7 +75,7 @@ def _improved(
 
 
 def _cool(
-    search: Search,
+    search: GroupingSearch,
     steps: int,
     chunk: int,
     usual: float,
@@ -116,7 +116,7 @@ NEAR, MOST_NEAR = 12, 60  # records from which a walk to other groups goes on
 ROOM, MOST_ROOM = 120, 2_000  # records that are taken apart together, at least and at most
 
 
-class Search:
+class GroupingSearch:
     """A grouping that :meth:`run` changes by ruin and recreate."""
 
     def __init__(

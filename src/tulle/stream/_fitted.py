@@ -418,7 +418,8 @@ class Fitted(BatchFormat):
         self.encoder.widen(joined)
         for name, form in self.forms.items():
             block = joined[:, self.encoder.slices_[name]]
-            self.forms[name] = form.counted(block[is_present(block), 0])
+            alone = block.shape[1] == 1
+            self.forms[name] = form.counted(block[:, 0] if alone else block[is_present(block), 0])
 
     # -- two streams as one ------------------------------------------------------------------------
 

@@ -63,7 +63,8 @@ class Relations:
             if not found or not any(part.op in _LOOKED_UP for part in rule.parts)
         ]
         plan, _ = planner.plan(settled)
-        steps = {step.target: step for step in plan.steps if _is_plain(step)}
+        computed = [step for step in plan.steps if isinstance(step, Computed)]
+        steps = {step.target: step for step in computed if _is_plain(step)}
         kept = [_kept(rule, found, steps) for rule, found in settled]
         return cls([rule for rule in kept if rule is not None], dict(plan.units))
 
@@ -125,10 +126,8 @@ def _declared(encoder: TableEncoder) -> dict[str, Writing]:
     return writings
 
 
-def _is_plain(step: object) -> bool:
+def _is_plain(step: Computed) -> bool:
     """Tell whether a column is computed from others alone, wherever they have values."""
-    if not isinstance(step, Computed):
-        return False
     drawn = (step.distance, step.own, step.gone, step.clock, step.written)
     return all(part is None for part in drawn)
 

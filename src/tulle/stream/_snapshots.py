@@ -464,9 +464,12 @@ class Form:
 
     def counted(self, values: Floats) -> Form:
         """Return the form with more values, of which those beyond its range are left out."""
-        inside = (values >= self.span[0]) & (values <= self.span[1])
-        more = np.searchsorted(self.pieces.cuts, values[inside], side="left")
-        return replace(self, counts=self.counts + np.bincount(more, minlength=len(self.counts)))
+        low, high = np.nextafter(self.span[0], -np.inf), self.span[1]
+        ends = np.r_[low, np.clip(self.pieces.cuts, low, high), high]
+        places = np.searchsorted(ends, values, side="left")  # the first and the last are beyond it
+        return replace(
+            self, counts=self.counts + np.bincount(places, minlength=len(ends) + 1)[1:-1]
+        )
 
     def renewed(self) -> Form:
         """Return the form that the next snapshot shows."""
@@ -492,7 +495,8 @@ class Form:
         alone = np.zeros(int(inside.sum()), dtype=np.int64)
         formed = values.copy()
         if len(alone):
-            formed[inside] = pieces.draw(alone, rng, values[inside])
+            ranks = np.argsort(np.argsort(values[inside], kind="stable"))
+            formed[inside] = pieces.draw(alone, rng, ranks.astype(np.float32))
         return formed
 
 

@@ -106,9 +106,12 @@ def test_merged_streams_keep_forms_and_rules() -> None:
 
 def test_forms_and_rules_rest_on_people() -> None:
     """Twelve people with a hundred records each are too few for any piece of a form."""
-    table = sales(1_200).with_columns(who=pl.Series(np.arange(1_200) % 12))
+    table = sales(1_200)
     who = [Column("who", Kind.INTEGER, Role.PERSON)]
-    stream = StreamCondenser(10, init_size=600, columns=who, random_state=0).partial_fit(table)
-    assert stream._fitted.forms == {}
-    assert "who" not in stream.snapshot().columns
-    assert (stream.people_ >= 10).all()
+    for people, forms in ((12, 0), (200, 4)):
+        named = table.with_columns(who=pl.Series(np.arange(1_200) % people))
+        stream = StreamCondenser(10, init_size=600, split="strict", columns=who, random_state=0)
+        shown = stream.partial_fit(named).snapshot()
+        assert len(stream._fitted.forms) == forms
+        assert "who" not in shown.columns
+        assert (stream.people_ >= 10).all()

@@ -29,7 +29,7 @@ from tulle.errors import DataError, PrivacyError
 from tulle.stream._batches import Batch, fix_scales
 from tulle.stream._groups import Scaling
 from tulle.stream._held import Growth, Held, HeldBack, largest_feasible, with_growing_domains
-from tulle.stream._people import GroupMembers, PersonHash
+from tulle.stream._people import GroupMembers, PersonHash, numbered
 from tulle.stream._relations import Relations
 from tulle.stream._snapshots import Form, Range, fit_forms, united_ranges
 from tulle.stream._state import StreamState, check_reach, reach_problems
@@ -160,7 +160,7 @@ class Beginning(BatchFormat):
         crowd = self._crowd(initial)
         names = list(encoder.codecs)
         plain = TableEncoder(encoder.columns_).fit(initial.frame.select(names), (), crowd)
-        people = None if self.persons is None else self.persons.words(initial.frame)
+        people = None if self.persons is None else numbered(self.persons.words(initial.frame))
         block = Block(initial.frame.select(names), initial.levels, people)
         rng = np.random.default_rng([*self.seed, _RULES])
         return Relations.fit(block, plain, stream.rules, max(crowd.k, 2), rng)
@@ -286,7 +286,8 @@ class Fitted(BatchFormat):
             self.encoder.reach(part)
         if forms and self.labels is None:
             rng = self.generator(_FORMS)
-            self.forms = fit_forms(self.encoder, matrix[joined], people, rng)
+            own = None if people is None else numbered(people)
+            self.forms = fit_forms(self.encoder, matrix[joined], own, rng)
         self.seen += len(batch)
 
     def reasons(self, frame: pl.DataFrame) -> dict[int, str]:

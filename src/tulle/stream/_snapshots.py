@@ -452,7 +452,7 @@ def _rounded_up(value: float, codec: NumberCodec) -> float:
 # of the initial records (a drift) stays as it is.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Form:
     """The pieces of a column, and how many records in groups there are and were shown in each."""
 

@@ -34,6 +34,7 @@ SLOW = [
     # people with several records: attacks calibrated, streams against an oracle, commands
     "attacks/test_people.py",
     "stream/test_people.py",
+    "stream/test_forms.py",
     "workflows/test_people.py",
     # what papers print, by command
     "workflows/test_learn.py",

@@ -139,6 +139,7 @@ class Settings:
             grouping=options.grouping,
             synthesis=options.synthesis,
             classwise=self.class_column is not None,
+            rules=options.policy.rules,
             columns=[column for column in self.columns if column.name != self.class_column],
             random_state=seed,
         )

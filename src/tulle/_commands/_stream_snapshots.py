@@ -256,9 +256,10 @@ def _watched(
     played = StreamState(few.means.shape[1], strict=condenser.split == "strict")
     played.start(few)
     levels = np.full(len(came), min(level, int(few.counts.max()) + 1))
-    before = _release(played, condenser._distribution, policy, rng)
+    how = "uniform" if condenser.synthesis == "shape" else condenser.synthesis
+    before = _release(played, how, policy, rng)
     played.absorb(came, levels, played.seen + np.arange(len(came)))
-    after = _release(played, condenser._distribution, policy, rng)
+    after = _release(played, how, policy, rng)
     return Snapshots(before, after, (len(before), len(after)), came[0], decoys)
 
 

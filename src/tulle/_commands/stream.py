@@ -26,7 +26,7 @@ from tulle.table.schema import Role, Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
-    from tulle._report.model import Verdict
+    from tulle._report.model import Result, Verdict
     from tulle.auditing.audit import Audit
     from tulle.stream._checkpoints import Checkpoint
     from tulle.stream._sources import Lines, Position, Source
@@ -447,7 +447,7 @@ class _Run:
             self.source.name,
         )
         context = dict(self.settings.options.policy.context)
-        told: dict[str, Any] = {**result, "command": command, "context": context}
+        told: Result = {**result, "command": command, "context": context}
         judged = self._judged()
         found = Audit(told) if judged is None else judged.extended(**told)
         with writing_beside(f"the snapshots in {self.output} were written", path):

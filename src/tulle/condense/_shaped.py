@@ -201,9 +201,9 @@ class Shape:
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
         """Learn from the records of a block, and return what is known of their groups."""
         k, settled = common_level(block.levels), block.settled
-        planner = replace(_planner(block, encoder, k, grouper.rng), near=self.near)
+        planner = replace(planner_of(block, encoder, k, grouper.rng), near=self.near)
         if settled is None:
-            rules = _settle_rules(planner, block, encoder, self.rules)
+            rules = settled_rules(planner, block, encoder, self.rules)
         else:
             rules = settled.rules
         also = [(rule, True) for rule, _ in _given(self.also, block.frame, planner)]
@@ -323,11 +323,11 @@ def settle_rules(
     block: Block, encoder: TableEncoder, rules: Sequence[str] | None, rng: np.random.Generator
 ) -> Rules:
     """Return the rules of a table of which the block is a sample; the encoder learns from it."""
-    planner = _planner(block, encoder, common_level(block.levels), rng)
-    return _settle_rules(planner, block, encoder, rules)
+    planner = planner_of(block, encoder, common_level(block.levels), rng)
+    return settled_rules(planner, block, encoder, rules)
 
 
-def _settle_rules(
+def settled_rules(
     planner: Planner, block: Block, encoder: TableEncoder, rules: Sequence[str | ColumnRule] | None
 ) -> Rules:
     """Return the rules that were given, else those that the block follows.
@@ -356,11 +356,12 @@ def plan_checks(
     """Return a plan that only checks given rules, for the papers' synthesis."""
     if not rules:
         return Plan()
-    planner = _planner(block, encoder, k, rng)
+    planner = planner_of(block, encoder, k, rng)
     return replace(planner.plan(_given(rules, block.frame, planner))[0], steps=(), merged={})
 
 
-def _planner(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generator) -> Planner:
+def planner_of(block: Block, encoder: TableEncoder, k: int, rng: np.random.Generator) -> Planner:
+    """Return a planner of the rules of a block; the encoder learns what its columns may show."""
     frame, classes = block.frame, block.classes
     if block.settled is None:
         columns = {column.name: column for column in encoder.plain(frame, k, rng, block.people)}

@@ -18,28 +18,32 @@ import polars as pl
 
 from tulle._moments import GroupMoments
 from tulle._random import as_generator
+from tulle._relations.plan import Plan
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import LabelSchema, refuse_quantity
 from tulle.condense._joining import join_groups
 from tulle.condense._levels import level_problems
 from tulle.condense._people import count_people, person_column, too_few_people
+from tulle.condense._shaped import Block
 from tulle.errors import DataError, PrivacyError
 from tulle.stream._batches import Batch, fix_scales
 from tulle.stream._groups import Scaling
 from tulle.stream._held import Growth, Held, HeldBack, largest_feasible, with_growing_domains
-from tulle.stream._people import GroupMembers, PersonHash
-from tulle.stream._snapshots import Range, united_ranges
+from tulle.stream._people import GroupMembers, PersonHash, numbered
+from tulle.stream._relations import Relations
+from tulle.stream._snapshots import Form, Range, fit_forms, united_ranges
 from tulle.stream._state import StreamState, check_reach, reach_problems
 from tulle.table._codecs import first_reasons
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border
+from tulle.table._numbers import is_present
 from tulle.table._rare import Crowd
 from tulle.table.schema import Column, Kind, Role, Schema, natural_column
 
 if TYPE_CHECKING:
     from tulle.stream.condenser import StreamCondenser
 
-_GROUPING = 0  # what a derived generator is for
+_GROUPING, _FORMS, _RULES = 0, 2, 3  # what derived generators are for
 _PART = 10_000  # records looked at together where some of them have a new category
 
 
@@ -121,6 +125,8 @@ class Beginning(BatchFormat):
         told = {name: getattr(self, name) for name in BatchFormat.__dataclass_fields__}
         held = HeldBack(each=1 if self.persons is None else 0)
         fitted = Fitted(**told, encoder=encoder, location=matrix.mean(axis=0), held=held)
+        if stream.synthesis == "shape":
+            fitted.relations = self._relations(stream, initial, encoder)
         check_reach(fitted.units.standard(matrix))
         if self.labels is not None:
             refuse_quantity(len(fitted.by_class(initial)), len(initial))
@@ -147,6 +153,18 @@ class Beginning(BatchFormat):
         fix_scales(encoder, stream.scales, border.features(frame))
         return encoder
 
+    def _relations(
+        self, stream: StreamCondenser, initial: Batch, encoder: TableEncoder
+    ) -> Relations:
+        """Find the rules that the initial records follow, in their numbers as they are."""
+        crowd = self._crowd(initial)
+        names = list(encoder.codecs)
+        plain = TableEncoder(encoder.columns_).fit(initial.frame.select(names), (), crowd)
+        people = None if self.persons is None else numbered(self.persons.words(initial.frame))
+        block = Block(initial.frame.select(names), initial.levels, people)
+        rng = np.random.default_rng([*self.seed, _RULES])
+        return Relations.fit(block, plain, stream.rules, max(crowd.k, 2), rng)
+
     def _crowd(self, initial: Batch) -> Crowd:
         """Return how many people must share what a release shows: as many as anybody asks for."""
         people = None if self.persons is None else self.persons.words(initial.frame)
@@ -170,6 +188,8 @@ class Fitted(BatchFormat):
     draws: int = 0  # how many there were
     shown_draw: int = 0  # that of the last snapshot
     shown_ranges: list[Range] | None = None  # of the last snapshot
+    forms: dict[str, Form] = field(default_factory=dict)  # of columns of numbers
+    relations: Relations = field(default_factory=Relations)  # rules between columns
 
     @property
     def units(self) -> Scaling:
@@ -213,6 +233,10 @@ class Fitted(BatchFormat):
             )
         return self.states[label]
 
+    def plan(self) -> Plan:
+        """Return how rules between columns are kept in what is drawn."""
+        return self.relations.plan(self.encoder, list(self.encoder.codecs))
+
     def generator(self, *purpose: int) -> np.random.Generator:
         """Derive a generator from the seed of the stream."""
         return np.random.default_rng([*self.seed, *purpose])
@@ -232,8 +256,11 @@ class Fitted(BatchFormat):
 
     # -- the way of records into groups ------------------------------------------------------------
 
-    def start(self, records: Checked, method: str) -> None:
-        """Group the initial records class by class; those that fit in no group are absorbed."""
+    def start(self, records: Checked, method: str, *, forms: bool) -> None:
+        """Group the initial records class by class; those that fit in no group are absorbed.
+
+        ``forms``: learn the forms of columns of numbers, too, if classes do not differ in them.
+        """
         batch, people, matrix = records.batch, records.people, records.matrix
         numbers, means = np.arange(len(batch)), []
         for label, rows in self.by_class(batch):
@@ -257,6 +284,10 @@ class Fitted(BatchFormat):
             self.encoder.confine(matrix[joined], people)
         for part in means:
             self.encoder.reach(part)
+        if forms and self.labels is None:
+            rng = self.generator(_FORMS)
+            own = None if people is None else numbered(people)
+            self.forms = fit_forms(self.encoder, matrix[joined], own, rng)
         self.seen += len(batch)
 
     def reasons(self, frame: pl.DataFrame) -> dict[int, str]:
@@ -288,6 +319,8 @@ class Fitted(BatchFormat):
         Where people have several records, new categories are refused, and nobody waits so.
         """
         numbers = self.seen + np.arange(len(records.batch))
+        if self.relations.rules and len(numbers):
+            self.relations.count(records.batch.frame, self.plan())
         if not records.fresh:
             self._insert(records, numbers)
         else:
@@ -382,7 +415,12 @@ class Fitted(BatchFormat):
         if self.persons is not None and people is not None:
             people = people[~np.isin(numbers, list(still))]
             joined, late = joined[self.persons.first_seen(people)], []
-        self.encoder.widen(np.vstack([joined, *late]) if late else joined)
+        joined = np.vstack([joined, *late]) if late else joined
+        self.encoder.widen(joined)
+        for name, form in self.forms.items():
+            block = joined[:, self.encoder.slices_[name]]
+            alone = block.shape[1] == 1
+            self.forms[name] = form.counted(block[:, 0] if alone else block[is_present(block), 0])
 
     # -- two streams as one ------------------------------------------------------------------------
 
@@ -404,6 +442,15 @@ class Fitted(BatchFormat):
                 self.encoder, self.shown_ranges, other.encoder, other.shown_ranges
             ),
         )
+        theirs_too = {rule.text for rule in other.relations.rules}
+        both.relations = replace(
+            self.relations, rules=[r for r in self.relations.rules if r.text in theirs_too]
+        )
+        both.forms = {
+            name: form.joined(other.forms[name])
+            for name, form in self.forms.items()
+            if name in other.forms
+        }
         held, units = other.held.moved(theirs, self.seen), both.units
         before = [*both.held.for_group(), *held.for_group()]
         way = self.units.way(mine, units)

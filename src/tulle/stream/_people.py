@@ -96,6 +96,12 @@ class PersonHash(Sealed):
         return int.from_bytes(digest.digest(), "little", signed=True)
 
 
+def numbered(words: Ints) -> Ints:
+    """Return people as numbers from 0 in the order in which they come, whatever their words."""
+    _, first, people = np.unique(words, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[people]
+
+
 class GroupMembers(Sealed):
     """Who is in which line of groups, and who has joined what was shown since."""
 

@@ -42,6 +42,7 @@ from tulle.stream._people import GroupMembers, PersonHash
 from tulle.stream._snapshots import Published, confined, draw, seen_ranges
 from tulle.stream._state import History, StreamState, check_reach
 from tulle.table._frames import enter_column
+from tulle.table._numbers import NumberCodec
 from tulle.table.schema import Column, ColumnsLike
 
 if TYPE_CHECKING:
@@ -49,7 +50,17 @@ if TYPE_CHECKING:
 
 FORMAT = "tulle-stream-state"
 VERSION = 2
-PARAMETERS = ("k", "init_size", "split", "grouping", "classwise", "synthesis", "weights", "scales")
+PARAMETERS = (
+    "k",
+    "init_size",
+    "split",
+    "grouping",
+    "classwise",
+    "synthesis",
+    "rules",
+    "weights",
+    "scales",
+)
 MOST = 2**31 - 1  # members of a group: the index counts no further
 _HEADER = "header.json"
 _USE = "stream/waiting"
@@ -196,7 +207,8 @@ def _try_out(fitted: Fitted) -> None:
     if not first:
         return
     encoder = fitted.encoder
-    frame, _ = draw(encoder, fitted.units, first, rng, distribution="uniform", n_samples=1)
+    forms, how = fitted.forms, "uniform"
+    frame, _ = draw(encoder, fitted.units, first, forms, rng, distribution=how, n_samples=1)
     if fitted.shown_ranges is not None:
         confined(encoder, fitted.shown_ranges)
     fitted.border.leave(frame)
@@ -219,6 +231,8 @@ def _saved(value: Any, arrays: Arrays, path: str) -> Any:
         return {name: _saved(getattr(value, name), arrays, f"{path}.{name}") for name in names}
     if hasattr(value, "_asdict"):
         return {n: _saved(entry, arrays, f"{path}.{n}") for n, entry in value._asdict().items()}
+    if isinstance(value, dict):
+        return {n: _saved(entry, arrays, f"{path}.{n}") for n, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_saved(entry, arrays, f"{path}.{at}") for at, entry in enumerate(value)]
     return value
@@ -237,6 +251,8 @@ def _restored(hint: Any, entry: Any, arrays: Arrays, path: str) -> Any:
         kinds = inner if origin is tuple else inner * len(entry)
         places = enumerate(zip(kinds, entry))
         return origin(_restored(kind, one, arrays, f"{path}.{at}") for at, (kind, one) in places)
+    if origin is dict:
+        return {n: _restored(inner[1], one, arrays, f"{path}.{n}") for n, one in entry.items()}
     if hasattr(hint, "from_json"):
         return hint.from_json(entry)
     if is_dataclass(hint) or hasattr(hint, "_fields"):
@@ -325,6 +341,17 @@ def _check(fitted: Fitted) -> None:
     _require(bool((scales > 0).all()))
     _require(all(math.isfinite(low) and math.isfinite(high) for low, high, _ in ranges))
     _require(fitted.shown_ranges is None or len(fitted.shown_ranges) == len(ranges))
+    fitted.plan()
+    _require({rule.target for rule in fitted.relations.rules} <= {None, *fitted.encoder.codecs})
+    for name, form in fitted.forms.items():
+        pieces = form.pieces
+        _require(isinstance(fitted.encoder.codecs[name], NumberCodec) and form.least >= 1)
+        same = (pieces.low, pieces.high, pieces.shares, pieces.cells, form.counts, form.shown)
+        _require(len({array.shape for array in same}) == 1 and pieces.low.ndim == 1)
+        _require(pieces.cuts.shape == (len(pieces.low) - 1,))
+        for array in (*same, pieces.cuts):
+            _require(bool(np.isfinite(array).all()))
+        _require(all(part.min() >= 0 and 0 < part.sum() < MOST for part in same[4:]))
 
 
 def _check_counts(fitted: Fitted, owed: list[Entries]) -> None:

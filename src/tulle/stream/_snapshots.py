@@ -17,16 +17,19 @@ import numpy as np
 import polars as pl
 
 from tulle._moments import GroupMoments
+from tulle._shape.columns import Owners
+from tulle._shape.quantiles import Quantiles, fit_quantiles
 from tulle._types import Floats, Ints
 from tulle.condense._synthesis import count_degenerate, synthesize
 from tulle.errors import PrivacyError
 from tulle.stream._engines import Engine
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, Scaling, StreamGroups
+from tulle.stream._held import hide_few
 from tulle.stream._people import GroupMembers
 from tulle.table._codecs import Affine, Codec
 from tulle.table._drawing import allot, mean_present
 from tulle.table._encoder import TableEncoder
-from tulle.table._numbers import NumberCodec
+from tulle.table._numbers import NumberCodec, is_present
 from tulle.table.schema import Kind
 
 # What the snapshots of a stream have shown.
@@ -442,6 +445,101 @@ def _rounded_up(value: float, codec: NumberCodec) -> float:
     return nearest if nearest >= value else round(nearest + 10.0**-places, places)
 
 
+# The form of columns of numbers between their heaps, which draws along the axes of groups smear:
+# the smoothed quantile function of the initial records, as tables have it, in pieces of at least as
+# many people as anybody asks for. Later records are counted in these pieces. A snapshot updates the
+# count of a piece only after as many newcomers, as it does a group; what is drawn beyond the range
+# of the initial records (a drift) stays as it is.
+
+
+@dataclass(frozen=True, repr=False)
+class Form:
+    """The pieces of a column, and how many records in groups there are and were shown in each."""
+
+    pieces: Quantiles
+    span: tuple[float, float]  # the range that it is known of
+    least: int  # newcomers that a piece is updated after
+    counts: Ints
+    shown: Ints
+
+    def counted(self, values: Floats) -> Form:
+        """Return the form with more values, of which those beyond its range are left out."""
+        low, high = np.nextafter(self.span[0], -np.inf), self.span[1]
+        ends = np.r_[low, np.clip(self.pieces.cuts, low, high), high]
+        places = np.searchsorted(ends, values, side="left")  # the first and the last are beyond it
+        return replace(
+            self, counts=self.counts + np.bincount(places, minlength=len(ends) + 1)[1:-1]
+        )
+
+    def renewed(self) -> Form:
+        """Return the form that the next snapshot shows."""
+        ripe = self.counts - self.shown >= self.least
+        return replace(self, shown=np.where(ripe, self.counts, self.shown))
+
+    def joined(self, other: Form) -> Form:
+        """Return the form with the records of another stream, each in the middle of its piece."""
+        middles = (other.pieces.low + other.pieces.high) / 2
+        places = np.searchsorted(self.pieces.cuts, middles, side="left")
+        counts, shown = (
+            mine + np.bincount(places, theirs, len(mine)).astype(np.int64)
+            for mine, theirs in ((self.counts, other.counts), (self.shown, other.shown))
+        )
+        return replace(self, counts=counts, shown=shown)
+
+    def given(self, values: Floats, rng: np.random.Generator) -> Floats:
+        """Return drawn values that lie in the pieces as the records shown do, in the same order."""
+        inside = (values >= self.span[0]) & (values <= self.span[1])
+        pieces = replace(
+            self.pieces, shares=self.shown / self.shown.sum(), cells=np.zeros_like(self.counts)
+        )
+        alone = np.zeros(int(inside.sum()), dtype=np.int64)
+        formed = values.copy()
+        if len(alone):
+            ranks = np.argsort(np.argsort(values[inside], kind="stable"))
+            formed[inside] = pieces.draw(alone, rng, ranks.astype(np.float32))
+        return formed
+
+
+def fit_forms(
+    encoder: TableEncoder, matrix: Floats, people: Ints | None, rng: np.random.Generator
+) -> dict[str, Form]:
+    """Return the forms of the columns of numbers, from the initial records that are in groups."""
+    forms = {}
+    for codec, place in zip(encoder._codecs, encoder.slices_.values()):
+        if not isinstance(codec, NumberCodec) or codec.kind is Kind.DATETIME or codec.pair:
+            continue
+        here = is_present(matrix[:, place])
+        values, own = matrix[here, place.start], None if people is None else people[here]
+        owners = Owners.of(own, len(values))
+        if owners.n_people() < 2 * codec.least or codec.low >= codec.high:
+            continue
+        places = codec.decimals if codec.kind is Kind.DECIMAL else 0
+        pieces = fit_quantiles(values, codec.least, owners=owners, decimals=places, rng=rng)
+        nobody = np.zeros(len(pieces.low), dtype=np.int64)
+        form = Form(pieces, (codec.low, codec.high), codec.least, nobody, nobody).counted(values)
+        forms[codec.name] = replace(form, shown=form.counts)
+    return forms
+
+
+def with_forms(
+    frame: pl.DataFrame, encoder: TableEncoder, forms: dict[str, Form], rng: np.random.Generator
+) -> pl.DataFrame:
+    """Give the columns of drawn records their forms; special values and heaps stay."""
+    for name, form in forms.items():
+        series, codec = frame[name], encoder.codecs[name]
+        assert isinstance(codec, NumberCodec)
+        if not series.dtype.is_numeric() or series.dtype.is_decimal():
+            continue
+        values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        special = [value for value in codec._special if not isinstance(value, str)]
+        plain = np.isfinite(values) & ~np.isin(values, special)
+        formed = values.copy()
+        formed[plain] = np.clip(form.given(values[plain], rng), codec.low, codec.high)
+        told = pl.Series(name, np.nan_to_num(formed)).cast(series.dtype)
+        frame = frame.with_columns(told.zip_with(pl.Series(plain), series))
+    return frame
+
+
 # Pseudo-data of a stream, from the statistics that it may show.
 
 
@@ -449,6 +547,7 @@ def draw(
     encoder: TableEncoder,
     units: Scaling,
     shown: list[StreamGroups],
+    forms: dict[str, Form],
     rng: np.random.Generator,
     *,
     distribution: str,
@@ -466,6 +565,7 @@ def draw(
     means = units.natural(moments.means)
     frame = encoder.decode(units.natural(matrix), groups, rng, means=means)
     owners = np.repeat(np.arange(len(shown)), [len(part) for part in shown])
+    frame = with_forms(hide_few(frame, encoder, shown, units), encoder, forms, rng)
     return frame, owners[groups]
 
 

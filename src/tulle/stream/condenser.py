@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
@@ -31,14 +32,15 @@ from tulle.keys import SecretKey
 from tulle.stream._batches import Batch, alone, changing, check_whole
 from tulle.stream._fitted import Beginning, Checked, Fitted
 from tulle.stream._groups import StreamGroups
-from tulle.stream._held import hide_few
-from tulle.stream._snapshots import Change, confined, draw, next_ranges, stacked
+from tulle.stream._relations import complete
+from tulle.stream._snapshots import Change, Form, confined, draw, next_ranges, stacked
 from tulle.stream._state import StreamState
 from tulle.table._encoder import TableEncoder
 from tulle.table._precision import EXACT
 from tulle.table.schema import ColumnsLike, Schema
 
 DRAWING = 1  # what a derived generator is for
+_OWNERS = "\0owner"  # the column that says of which class a drawn record is
 
 
 class StreamCondenser(BaseEstimator):
@@ -68,8 +70,11 @@ class StreamCondenser(BaseEstimator):
     synthesis : {"shape", "uniform", "normal", "mean"}
         ``"shape"`` keeps the heaps of numeric columns: a value that stands out among the initial
         records (no gains, 40 hours), of at least as many people as anybody asks for, is drawn at
-        each group's rate, and other numbers as with ``"uniform"``. The others draw all numbers
-        along a group's eigenvectors, as in the papers.
+        each group's rate. Other numbers are drawn as with ``"uniform"``, and get the form of their
+        column. The others draw all numbers along a group's eigenvectors, as in the papers.
+    rules : sequence of str, or None
+        Rules between columns that releases keep (``"total = price * number"``), with
+        ``synthesis="shape"``; those that the initial records follow by default.
     scales : mapping of column to float, or sequence, or None
         What one standard deviation of each column of numbers is; from the initial records by
         default.
@@ -149,6 +154,7 @@ class StreamCondenser(BaseEstimator):
         grouping: str = "fast",
         classwise: bool = False,
         synthesis: str = "shape",
+        rules: Sequence[str] | None = None,
         scales: Mapping[str, float] | Sequence[float] | None = None,
         weights: Mapping[str, float] | Sequence[float] | None = None,
         columns: ColumnsLike | None = None,
@@ -160,6 +166,7 @@ class StreamCondenser(BaseEstimator):
         self.grouping = grouping
         self.classwise = classwise
         self.synthesis = synthesis
+        self.rules = rules
         self.scales = scales
         self.weights = weights
         self.columns = columns
@@ -278,7 +285,8 @@ class StreamCondenser(BaseEstimator):
         fitted = self._require_groups()
         _check_size("sample", n_samples)
         shown = [state.groups for state in fitted.states.values()]
-        return self._drawn(shown, n_samples, fitted.encoder, fitted.next_draw())
+        forms = {name: replace(form, shown=form.counts) for name, form in fitted.forms.items()}
+        return self._drawn(shown, n_samples, fitted.encoder, forms, fitted.next_draw())
 
     @alone
     def snapshot(self, n_samples: int | None = None) -> Any:
@@ -314,10 +322,13 @@ class StreamCondenser(BaseEstimator):
         before = fitted.shown_ranges
         known = before if self.last_change_.held_back else None
         fitted.shown_ranges = next_ranges(fitted.encoder, known, arrived, fitted.units)
-        if self.last_change_.fresh or fitted.shown_ranges != before:
+        forms = {name: form.renewed() for name, form in fitted.forms.items()}
+        fresh = any((form.shown != fitted.forms[name].shown).any() for name, form in forms.items())
+        fitted.forms = forms
+        if self.last_change_.fresh or fitted.shown_ranges != before or fresh:
             fitted.shown_draw = fitted.next_draw()
         ranges = confined(fitted.encoder, fitted.shown_ranges)
-        return self._drawn(shown, n_samples, ranges, fitted.shown_draw)
+        return self._drawn(shown, n_samples, ranges, forms, fitted.shown_draw)
 
     def merge(self, other: StreamCondenser) -> StreamCondenser:
         """Combine two streams that have the same columns.
@@ -484,6 +495,7 @@ class StreamCondenser(BaseEstimator):
         )
         if self._states:
             notes += column_notes(self._fitted.encoder, self.k)
+            notes += self._fitted.relations.notes(self.k)
         if self.n_small_:
             notes.append(
                 f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
@@ -601,7 +613,7 @@ class StreamCondenser(BaseEstimator):
             fitted, initial = body.settled(self, collected.part(0, self._initial_size))
             rest = fitted.checked(collected.part(self._initial_size, len(collected)))
             with changing(self):
-                fitted.start(initial, self.grouping)
+                fitted.start(initial, self.grouping, forms=self.synthesis == "shape")
                 fitted.admit(rest)
                 self._body = fitted
 
@@ -611,11 +623,6 @@ class StreamCondenser(BaseEstimator):
                 fitted.adopt(records.batch)
                 self._fresh_container = False
             fitted.admit(records)
-
-    @property
-    def _distribution(self) -> str:
-        """Return how records are drawn along a group's eigenvectors."""
-        return "uniform" if self.synthesis == "shape" else self.synthesis
 
     @property
     def _initial_size(self) -> int:
@@ -638,18 +645,25 @@ class StreamCondenser(BaseEstimator):
         return self._fitted
 
     def _drawn(
-        self, shown: list[StreamGroups], n_samples: int | None, encoder: TableEncoder, number: int
+        self,
+        shown: list[StreamGroups],
+        n_samples: int | None,
+        encoder: TableEncoder,
+        forms: dict[str, Form],
+        number: int,
     ) -> Any:
-        fitted = self._fitted
-        frame, owners = draw(
-            encoder,
-            fitted.units,
-            shown,
-            fitted.generator(DRAWING, number),
-            distribution=self._distribution,
-            n_samples=n_samples,
-        )
-        table = fitted.border.leave(hide_few(frame, encoder, shown, fitted.units))
+        fitted, rng = self._fitted, self._fitted.generator(DRAWING, number)
+        how = "uniform" if self.synthesis == "shape" else self.synthesis  # along eigenvectors
+
+        def once(size: int | None) -> pl.DataFrame:
+            frame, owners = draw(
+                encoder, fitted.units, shown, forms, rng, distribution=how, n_samples=size
+            )
+            return frame.with_columns(pl.Series(_OWNERS, owners))
+
+        frame = complete(fitted.plan(), encoder, once, n_samples, rng)
+        owners = frame.drop_in_place(_OWNERS).to_numpy()
+        table = fitted.border.leave(frame)
         if fitted.labels is None:
             return table
         return table, fitted.labels.of(list(fitted.states)).leave(owners)

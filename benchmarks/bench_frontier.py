@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ import altair as alt
 import polars as pl
 
 from benchmarks.frontier_peers import ENVIRONMENTS
-from benchmarks.results import data_folder, save_chart, write_table
+from benchmarks.results import data_folder, peak_of, save_chart, write_table
 
 HERE = Path(__file__).parent
 UV = Path(sys.executable).with_name("uv")  # as the Makefile installs it
@@ -156,19 +157,15 @@ class Kitchen:
         command = [python, HERE / "frontier_peers.py", peer, place.with_name("members.csv"), place]
         if table.target:
             command += ["--target", table.target]
-        start = _cpu()
-        try:
-            subprocess.run(
-                command, preexec_fn=_patience, capture_output=True, check=True, env=ONE_THREAD
-            )
-        except subprocess.CalledProcessError as error:
-            if error.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-                failed.write_text(f"not done after {PATIENCE} CPU s")
-                return failed.read_text()
-            reason = error.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+        code, error, seconds, peak = watched(command)
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            failed.write_text(f"not done after {PATIENCE} CPU s")
+            return failed.read_text()
+        if code:
+            reason = error.strip().splitlines() or ["no message"]
             failed.write_text("failed: " + reason[-1].split(":")[0][:60])
             return failed.read_text()
-        self._cost(place, _cpu() - start)
+        self._cost(place, seconds, peak)
         return None
 
     def judge(self, table: Table, name: str, attacks: int) -> dict[str, Any]:
@@ -185,14 +182,36 @@ class Kitchen:
                 command += ["--within", table.within]
             subprocess.run(command, check=True, env=ONE_THREAD)
         costs = result.with_suffix(".cost")
-        cost = float(costs.read_text()) if costs.exists() else None
+        spent = costs.read_text().split() if costs.exists() else []
         found = json.loads(result.read_text())
+        found |= dict(zip(("CPU s", "peak MB"), map(float, spent)))
         columns = table.members.width - len(found["columns left out"])
-        return {"method": name, "columns": columns, "CPU s": cost, **found}
+        return {"method": name, "columns": columns, **found}
 
     @staticmethod
-    def _cost(place: Path, seconds: float) -> None:
-        place.with_suffix(".cost").write_text(f"{seconds:.2f}")
+    def _cost(place: Path, seconds: float, peak: float | None = None) -> None:
+        memory = "" if peak is None else f" {peak:.0f}"
+        place.with_suffix(".cost").write_text(f"{seconds:.2f}{memory}")
+
+
+def watched(command: list[Any]) -> tuple[int, str, float, float]:
+    """Run a command on one thread: how it ended, what it said, its CPU seconds and peak in MB."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        process = subprocess.Popen(
+            list(map(str, command)),
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env=ONE_THREAD,
+            preexec_fn=_patience,
+        )
+        peak, ended = 0.0, 0
+        while not ended:
+            peak = max(peak, peak_of(process.pid))
+            ended, status, used = os.wait4(process.pid, os.WNOHANG)
+            time.sleep(0 if ended else 0.05)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        return process.returncode, said.read(), used.ru_utime + used.ru_stime, peak
 
 
 def _patience() -> None:

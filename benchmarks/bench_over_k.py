@@ -70,7 +70,8 @@ def main(quick: bool = False) -> None:
         "share of strangers whose target the nearest released record has (abalone: within one "
         "ring), Gower's distance. Model: AUC or R2 of gradient boosting. Told apart: AUC, release "
         f"against strangers. Means of {len(asked.seeds)} seeds. Largest fall of 1-NN from one k to "
-        f"the next: {fall_notes}.",
+        f"the next: {fall_notes}. A class held by k people or little more is merged into another: "
+        "at the last k of wdbc and magic the release has one class.",
         seed=asked.seeds[0],
     )
     draw(rows, quick)

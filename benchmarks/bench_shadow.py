@@ -67,7 +67,8 @@ def main(quick: bool = False) -> None:
         notes="AUC of telling members of a release from others of the same kind, by a model learnt "
         "on shadow releases of other people (mean of logistic regression and extra trees); 0.5 is "
         "best. Caught: members above 99 % of the others. Means of "
-        f"{releases} releases of different people, with the smallest and the largest.",
+        f"{releases} releases of different people, with the smallest and the largest."
+        " Targets for Adult, 1,000 people: 0.57 at k = 10, 0.55 at k = 20.",
         seed=0,
     )
 

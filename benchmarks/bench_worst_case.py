@@ -171,7 +171,8 @@ def main(quick: bool = False) -> None:
         f"both learners and {asked.people} people each; in the last columns each person's two. "
         "With 80 fits a side one AUC has a standard error of about 0.04, with 50 of 0.055; "
         "learners know less with fewer fits, so only runs of the same number compare. "
-        "Outliers are those with the rarest values; ordinary people have the median of rarity.",
+        "Outliers are those with the rarest values; ordinary people have the median of rarity. "
+        "Targets at k = 10: german 0.65 and 0.75, gss 0.58 and 0.70.",
         seed=5,
     )
 

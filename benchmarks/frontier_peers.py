@@ -21,14 +21,15 @@ ENVIRONMENTS = {
         ["CART leaf 5", "CART leaf 20", "MDAV k=5", "MDAV k=20"],
     ),
     "tabsyn": (["sdmetrics", "scikit-learn", "xgboost-cpu"], []),
+    "syntheval": (["syntheval"], []),
     "syndiffix": (["syndiffix", "pandas<3"], ["SynDiffix"]),
     "arfpy": (["arfpy", "pandas<3", "numpy<2"], ["arfpy"]),
     "datasynthesizer": (
         ["DataSynthesizer"],
         ["DataSynthesizer epsilon 1", "DataSynthesizer epsilon 10"],
     ),
-    "sdv": (["sdv", "pandas<3"], ["SDV copula", "SDV TVAE"]),
-    "dpmm": (["dpmm"], ["MST epsilon 1", "MST epsilon 10"]),
+    "sdv": (["sdv", "pandas<3"], ["SDV copula", "SDV TVAE", "SDV CTGAN"]),
+    "dpmm": (["dpmm"], ["MST epsilon 1", "MST epsilon 10", "AIM epsilon 10"]),
     "mostlyai": (["mostlyai-engine"], ["MOSTLY AI"]),
 }
 
@@ -192,6 +193,13 @@ def sdv_tvae(table, target):
     return sdv(table, target, TVAESynthesizer)
 
 
+@peer("SDV CTGAN")
+def sdv_ctgan(table, target):
+    from sdv.single_table import CTGANSynthesizer
+
+    return sdv(table, target, CTGANSynthesizer)
+
+
 def sdv(table, target, kind):
     from sdv.metadata import Metadata
 
@@ -249,8 +257,13 @@ def mst_10(table, target):
     return dpmm(table, target, 10)
 
 
-def dpmm(table, target, epsilon):
-    from dpmm.pipelines import MSTPipeline
+@peer("AIM epsilon 10")
+def aim_10(table, target):
+    return dpmm(table, target, 10, "AIMPipeline")
+
+
+def dpmm(table, target, epsilon, way="MSTPipeline"):
+    from dpmm import pipelines
 
     plain = table.copy()
     for name in plain:
@@ -260,7 +273,7 @@ def dpmm(table, target, epsilon):
         name: {"lower": plain[name].min(), "upper": plain[name].max()}
         for name in numeric(table, target)
     }
-    made = MSTPipeline(epsilon=epsilon, delta=1e-5, disable_processing=False)
+    made = getattr(pipelines, way)(epsilon=epsilon, delta=1e-5, disable_processing=False)
     made.fit(plain, domain=bounds)
     return made.generate(len(table))
 

@@ -34,6 +34,18 @@ def timed(work: Callable[[], Result]) -> tuple[Result, float]:
     return result, time.process_time() - start
 
 
+def peak_of(pid: int) -> float:
+    """The largest resident size of a process so far, in MB.
+
+    ``ru_maxrss`` would not do: it begins with the size of the process that started this one.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return max((int(x.split()[1]) / 1024 for x in lines if x.startswith("VmHWM")), default=0.0)
+
+
 def run_parts(parts: Mapping[str, Callable[[bool], None]]) -> None:
     """Run the parts of a benchmark that the command line names (``--only a b``), or all."""
     chosen = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else list(parts)

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import bench_holdout, judged_measures, judged_tables, results
+from benchmarks import bench_holdout, bench_midst, judged_measures, judged_tables, results
 from benchmarks.bench_groups_matter import random_groups
+from benchmarks.tabsyn_judge import typed
 from tulle.condense import groupings
 
 
@@ -81,3 +82,44 @@ def test_random_groups_have_the_sizes_of_real_ones(rng: np.random.Generator) -> 
     for level in (3, 6):
         sizes = [np.sort(np.bincount(g[levels == level])) for g in (real, dealt)]
         assert np.array_equal(*sizes)
+
+
+def transactions(rng: np.random.Generator, count: int, first: int) -> pd.DataFrame:
+    numbers = {name: rng.normal(size=count).round(3) for name in bench_midst.NUMBERS}
+    texts = {name: rng.integers(0, 4, count) for name in bench_midst.TEXTS}
+    ids = {"trans_id": first + np.arange(count), "account_id": rng.integers(0, 40, count)}
+    return pd.DataFrame(ids | numbers | texts)
+
+
+def test_transactions_of_a_copy_are_named_and_of_another_set_are_not(rng) -> None:
+    members, strangers, population = (transactions(rng, 300, first) for first in (0, 300, 600))
+    truth = np.arange(600) < 300
+    asked = pd.concat([members, strangers], ignore_index=True)
+    target = bench_midst.Target(members, asked, truth, population)
+    sight = bench_midst.Sight(target)
+    copy = bench_midst.by_each(sight.signals(members, 0, deep=False), truth)
+    other = transactions(rng, 300, 900)
+    null = bench_midst.by_each(sight.signals(other, 0, deep=False), truth)
+    assert copy[:2] == [1, 1]
+    assert max(null) < 0.2
+
+
+def test_the_ensemble_names_those_who_leave_a_trace_in_shadows(rng) -> None:
+    inside = rng.random((24, 200)) < 0.5
+    usual = rng.normal(0, 3, (220, 2))  # what each candidate looks like anywhere
+
+    def seen(chosen: np.ndarray) -> np.ndarray:
+        trace = np.r_[chosen, np.zeros(20)][:, None]
+        return usual + rng.normal(0, 0.5, (220, 2)) + trace
+
+    shadows = np.array([seen(chosen) for chosen in inside])
+    truth = rng.random(200) < 0.5
+    score, null = (bench_midst.ensemble(shadows, inside, seen(who)) for who in (truth, truth * 0))
+    assert bench_midst.caught(score, truth) > 0.7
+    assert bench_midst.caught(null, truth) < 0.2
+
+
+def test_codes_are_written_alike_where_one_is_missing() -> None:
+    whole = typed(pd.DataFrame({"code": [1, 2], "size": [1, 2]}), ["size"])
+    holed = typed(pd.DataFrame({"code": [1, 2, None], "size": [1, 2, 3]}), ["size"])
+    assert list(whole["code"]) == list(holed["code"])[:2] == ["1", "2"]

@@ -148,6 +148,19 @@ def test_every_public_name_and_command_is_documented() -> None:
     assert missing == []
 
 
+def decimals(text: str) -> set[float]:
+    return {float(number) for number in re.findall(r"-?\d+\.\d+", text)}
+
+
+def test_figures_of_other_peoples_measures_stand_in_the_results_that_are_linked() -> None:
+    page = ROOT / "docs" / "yardsticks.md"
+    for section in page.read_text().split("\n## ")[1:]:
+        rows = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+        linked = re.findall(r"\]\((\.\./benchmarks/results/\w+\.md)\)", section)
+        known = decimals("\n".join((page.parent / path).read_text() for path in linked))
+        assert decimals(rows) - known == set(), section.splitlines()[0]
+
+
 def test_pages_link_to_files_that_exist() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text()):

@@ -464,7 +464,10 @@ class Study:
         return str(path.relative_to(self.root))
 
 
-_SINGLE = {Role.PERSON: Role.IDENTIFIER, Role.TARGET: Role.QUASI, Role.LEVEL: Role.IGNORED}
+_SINGLE = {
+    Role.PERSON: Role.IDENTIFIER, Role.TARGET: Role.QUASI, Role.LEVEL: Role.IGNORED,
+    Role.WEIGHT: Role.IGNORED,
+}  # fmt: skip
 
 
 def keep(path: Path, text: str) -> None:

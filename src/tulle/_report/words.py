@@ -60,6 +60,12 @@ METRICS = {  # in the order of a report
     "marginal_distance_max": Words(
         "Largest distance of a column", "The column that suffered most."
     ),
+    "weighted_difference": Words(
+        "Largest difference as weighted",
+        "With the survey weights: how far the total, the share of a value that k people hold, or "
+        "the mean of a number in standard deviations is from the original's, at most; 0 is "
+        "perfect.",
+    ),
     "k_marginal": Words(
         "k-marginal score (NIST), pairs of columns",
         "Do combinations of two columns occur as often as they did? 1000 is perfect, 0 nothing in "
@@ -545,6 +551,7 @@ ROLES = {  # what each role of a column means, by its name
     "sensitive": "what others may want to learn",
     "target": "what a miner wants to predict (one column)",
     "level": "each record's own minimum group size (one column)",
+    "weight": "how many people a record of a survey stands for (one column)",
     "ignored": "left out of the release",
 }
 GATE_WORDS = {  # limits that a user may set

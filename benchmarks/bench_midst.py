@@ -1,0 +1,343 @@
+"""Membership in released transactions, on the target sets of the MIDST challenge (SaTML 2025).
+
+``TULLE_DATA=folder python -m benchmarks.bench_midst [--quick] [--tables transactions,accounts]
+[--k 5,10,20] [--seeds 0,1,2] [--fits 64] [--options JSON] [--label NAME]``
+
+Each target set is 20,000 transactions of one bank; the attacker holds the release and the
+transactions of the other sets, and names those of 300 members and 300 strangers (the challenge's
+own 200 among them) who were in. Three distance attacks need nothing else. The ensemble is of the
+winners' kind: Gower distances, density ratios (DOMIAS) and a classifier, each compared with what
+shadow releases with and without the same candidate show (RMIA, likelihood ratios), put together by
+a model that learnt on the shadows. A release takes two seconds, so the attacker can have many: how
+the success grows with their number is the picture.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.judged_measures import as_numbers, classified, margins
+from benchmarks.judged_tables import (
+    options,
+    ranged,
+    released,
+    rows_of,
+    say,
+    warm,
+    write_versions,
+)
+from benchmarks.results import RESULTS, as_table, data_folder, save_chart
+from tulle import Column, Kind
+
+NUMBERS = ("trans_date", "amount", "balance", "account")
+TEXTS = ("trans_type", "operation", "k_symbol", "bank")
+PERSON = "account_id"
+ASKED, REFERENCE = 300, 200  # of each kind, and never-members that the attacker compares with
+FEW = 10_000  # rows of each side that the classifier and the margins see
+DISTANCES = {"nearest": 0, "nearest over the attacker's own": 1, "ten nearest over them": 3}
+WAYS = {"transactions": False, "accounts": True}
+CURVE = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+ENSEMBLE_K = 10
+PUBLISHED = (  # share of members named at 10 % false alarms
+    ["one table, release only", "TabDDPM, TabSyn", "25 %, 22 %"],
+    ["one table, model known", "TabDDPM, TabSyn", "46 %, 39 %"],
+    ["several tables, release only", "ClavaDDPM", "23 %, 20 %"],
+    ["several tables, model known", "ClavaDDPM", "35 %"],
+)
+SOURCE = "docs/index.md of VectorInstitute/MIDST on GitHub"
+
+
+class Target(NamedTuple):
+    """A training set, whom the attacker asks about, who of them was in, and all other people."""
+
+    training: pd.DataFrame
+    asked: pd.DataFrame
+    truth: np.ndarray
+    population: pd.DataFrame
+
+
+def main(quick: bool = False) -> None:
+    asked = options(WAYS, seeds=(0,) if quick else (0, 1, 2), k=(10,) if quick else (5, 10, 20))
+    shadows = asked.fits or (6 if quick else 64)
+    warm()
+    sets = [
+        (target, Sight(target))
+        for target in targets(asked.rows or (2000 if quick else None), 60 if quick else ASKED)
+    ]
+    rows, curves = [["the training set itself", "", *copied(sets), "", "", ""]], []
+    for way in asked.tables:
+        for k in asked.k:
+            attack = Attack(k, WAYS[way], asked.options)
+            cells, more = attack.by_distance(sets, asked.seeds), ["", "", ""]
+            if k == (ENSEMBLE_K if ENSEMBLE_K in asked.k else asked.k[0]):
+                found, null = attack.by_ensemble(sets, asked.seeds, shadows)
+                more = [shadows, ranged(found[shadows]), ranged(null[shadows])]
+                curves += [
+                    [way, size, ranged(found[size]), ranged(null[size])] for size in sorted(found)
+                ]
+            rows.append([way, k, *cells, *more])
+    write(rows, curves, asked, quick)
+
+
+def write(rows: list[Any], curves: list[Any], asked: Any, quick: bool) -> None:
+    write_versions(
+        "midst",
+        "MIDST: members named among transactions, at 10 % false alarms",
+        ["people are", "k", *DISTANCES, "CPU s", "shadow releases", "ensemble", "ensemble, null"],
+        rows,
+        asked.label,
+        quick,
+        keys=2,
+        notes="Share of members above 90 % of the strangers (chance: 0.10), mean over the target "
+        "sets; means over seeds with the smallest and the largest. People are transactions, or "
+        "accounts (`account_id` has the role person). Null: the same attack on releases of which "
+        "nobody asked about was part. CPU: of a release of 20,000 transactions. How the ensemble "
+        "grows with the number of shadow releases: [midst_curve](midst_curve.md).\n\n"
+        f"Published winners against other generators ({SOURCE}; other target sets of the same "
+        "bank):\n\n" + as_table(["track", "generators", "first, second"], PUBLISHED),
+        seed=asked.seeds[0],
+    )
+    write_versions(
+        "midst_curve",
+        "MIDST: members named by the ensemble, by the number of shadow releases",
+        ["people are", "shadow releases", "named", "named, nothing to find"],
+        curves,
+        asked.label,
+        quick,
+        keys=2,
+        notes=f"As in [midst](midst.md), k = {ENSEMBLE_K}.",
+        seed=asked.seeds[0],
+    )
+    if not quick:
+        save_chart("midst", chart(asked.label))
+
+
+def chart(label: str) -> Any:
+    """Draw success against the number of shadow releases, the range over seeds as a band."""
+    import altair as alt
+
+    points = [
+        {"who": who, "releases": int(size), **dict(zip(("mean", "low", "high"), numbers(cell)))}
+        for version, way, size, *cells in rows_of((RESULTS / "midst_curve.md").read_text())
+        for who, cell in zip((way, f"{way}, nothing to find"), cells)
+        if version == label
+    ]
+    base = alt.Chart(pd.DataFrame(points)).encode(
+        x=alt.X("releases:Q", title="shadow releases").scale(type="log", base=2),
+        color=alt.Color("who:N", title="people are"),
+    )
+    share = alt.Y("mean:Q", title="share of members named at 10 % false alarms")
+    line = base.mark_line(point=True).encode(y=share.scale(domain=[0, 0.3]))
+    band = base.mark_area(opacity=0.15).encode(y="low:Q", y2="high:Q")
+    winner = pd.DataFrame({"y": [0.25], "text": ["winner against TabDDPM and TabSyn (published)"]})
+    rule = alt.Chart(winner).mark_rule(strokeDash=[4, 4]).encode(y="y:Q")
+    text = alt.Chart(winner).mark_text(align="left", dy=-6, x=4).encode(y="y:Q", text="text:N")
+    return (band + line + rule + text).properties(width=480, height=280)
+
+
+def numbers(cell: str) -> list[float]:
+    """Return mean, smallest and largest of a cell; one value is all three."""
+    found = [float(number) for number in re.findall(r"-?[0-9.]+", cell)]
+    return found if len(found) == 3 else found * 3
+
+
+# -- people ----------------------------------------------------------------------------------------
+
+
+def targets(rows: int | None, count: int) -> Iterator[Target]:
+    """Yield the target sets that there are; every other set is the attacker's."""
+    folder = data_folder() / "yardsticks" / "midst"
+    sets = {
+        path.name.split("_")[0]: pd.read_csv(path)
+        for path in sorted(folder.glob("model*_train_with_id.csv.gz"))
+    }
+    for name, training in sets.items():
+        challenge = pd.read_csv(folder / f"{name}_challenge_with_id.csv.gz")
+        inside = pd.read_csv(folder / f"{name}_challenge_label.csv.gz").iloc[:, 0].to_numpy() == 1
+        if rows:
+            kept = training.trans_id.isin(challenge.trans_id)
+            training = pd.concat([training[kept], training[~kept].head(rows)])
+        own = pd.concat([challenge[inside], training.sample(frac=1, random_state=0)])
+        others = pd.concat([part for other, part in sets.items() if other != name])
+        others = others[~others.trans_id.isin(training.trans_id)].sample(frac=1, random_state=0)
+        strangers = pd.concat([challenge[~inside], others])
+        own, strangers = (part.drop_duplicates("trans_id")[:count] for part in (own, strangers))
+        asked = pd.concat([own, strangers], ignore_index=True)
+        population = others[~others.trans_id.isin(asked.trans_id)].drop_duplicates("trans_id")
+        yield Target(training, asked, np.arange(2 * count) < count, population)
+
+
+# -- what an attacker sees -------------------------------------------------------------------------
+
+
+class Sight:
+    """What of each candidate shows in a release, next to the attacker's own transactions."""
+
+    def __init__(self, target: Target) -> None:
+        own = target.population.sample(frac=1, random_state=1)
+        never, own = own[:REFERENCE], own[REFERENCE:]
+        self.never = never.trans_id
+        self.own = own[: len(target.training)]
+        self.asked = pd.concat([target.asked, never])
+        self.known = {name: np.sort(self.own[name].to_numpy(float)) for name in NUMBERS}
+        self.usual = self._near(self.own)
+
+    def signals(self, made: pd.DataFrame, seed: int, deep: bool = True) -> np.ndarray:
+        """Return signals that are larger for members: distances, and with ``deep`` densities."""
+        near = self._near(made)
+        found = [-near[:, 0], *(self.usual - near)[:, [0, 1, 2]].T]
+        if deep:
+            names = [*NUMBERS, *TEXTS]
+            few = [table[names].astype(float)[:FEW] for table in (self.asked, made, self.own)]
+            for text in TEXTS:
+                for table in few:
+                    table[text] = table[text].astype(int).astype(str)
+            (asked, here, there), numeric = as_numbers(few)
+            found += [classified(here, there, asked), margins(here, there, asked, numeric, 0)]
+        luck = np.random.default_rng(seed).random((len(self.asked), len(found)))
+        return np.column_stack(found) + 1e-9 * luck
+
+    def _near(self, table: pd.DataFrame) -> np.ndarray:
+        """Return the logs of Gower's distance to the nearest, to five and to ten of a table."""
+        far = np.zeros((len(self.asked), len(table)), dtype=np.float32)
+        for name in NUMBERS:
+            one, two = (self._ranks(t[name], name) for t in (self.asked, table))
+            far += np.abs(one[:, None] - two)
+        for name in TEXTS:
+            far += self.asked[name].to_numpy()[:, None] != table[name].to_numpy()
+        ends = np.sort(np.partition(far, 9, axis=1)[:, :10], axis=1)
+        return np.log(np.column_stack([ends[:, :n].mean(axis=1) for n in (1, 5, 10)]) + 1e-3)
+
+    def _ranks(self, column: pd.Series, name: str) -> np.ndarray:
+        known, values = self.known[name], column.to_numpy(float)
+        sides = [np.searchsorted(known, values, side) for side in ("left", "right")]
+        return ((sides[0] + sides[1]) / 2 / len(known)).astype(np.float32)
+
+
+# -- attacks ---------------------------------------------------------------------------------------
+
+
+class Attack:
+    """Releases of one kind, attacked."""
+
+    def __init__(self, k: int, by_person: bool, more: dict[str, Any]) -> None:
+        self.k, self.by_person, self.more = k, by_person, more
+
+    def release(self, rows: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, float]:
+        kinds: dict[str, Any] = {name: Column(name, Kind.CATEGORY) for name in TEXTS}
+        names = [*NUMBERS, *TEXTS]
+        if self.by_person:
+            kinds[PERSON] = "person"
+            names = [PERSON, *names]
+        rows = rows[names].sample(frac=1, random_state=seed).reset_index(drop=True)
+        return released(rows, self.k, seed, columns=kinds, **self.more)
+
+    def by_distance(self, sets: list[tuple[Target, Sight]], seeds: list[int]) -> list[str]:
+        """Return a cell for each distance attack, and the CPU seconds of a release."""
+        found, cpu = [], []
+        for seed in seeds:
+            shares = []
+            for target, sight in sets:
+                made, seconds = self.release(target.training, seed)
+                cpu.append(seconds)
+                shares.append(by_each(sight.signals(made, seed, deep=False), target.truth))
+            found.append(np.mean(shares, axis=0))
+            say(self.k, self.by_person, seed, found[-1].round(3))
+        return [*(ranged(values) for values in np.transpose(found).tolist()), ranged(cpu)]
+
+    def by_ensemble(
+        self, sets: list[tuple[Target, Sight]], seeds: list[int], shadows: int
+    ) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+        """Return by the number of shadow releases the shares named, over seeds; and their null."""
+        sizes = [size for size in CURVE if size < shadows] + [shadows]
+        found, null = ({size: np.zeros(len(seeds)) for size in sizes} for _ in range(2))
+        for target, sight in sets:
+            seen, inside = self.learn(target, sight, shadows)
+            for at, seed in enumerate(seeds):
+                made = self.release(target.training, seed)[0]
+                absent = self.release(self._shadow(target, sight, 10**6 + seed, None), seed)[0]
+                for shares, table in ((found, made), (null, absent)):
+                    signals = sight.signals(table, seed)
+                    for size in sizes:
+                        score = ensemble(seen[:size], inside[:size], signals)
+                        shares[size][at] += caught(score, target.truth) / len(sets)
+            say("ensemble", self.by_person, found, null)
+        return tuple({size: list(part[size]) for size in sizes} for part in (found, null))
+
+    def learn(self, target: Target, sight: Sight, shadows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the signals of all candidates in shadow releases, and who was in which."""
+        rng = np.random.default_rng(7)
+        inside = rng.random((shadows, len(target.asked))) < 0.5
+        seen = []
+        for shadow, chosen in enumerate(inside):
+            people = self._shadow(target, sight, shadow, chosen)
+            seen.append(sight.signals(self.release(people, 100 + shadow)[0], shadow))
+        return np.array(seen), inside
+
+    def _shadow(self, target: Target, sight: Sight, seed: int, chosen: Any) -> pd.DataFrame:
+        """Return as many of the attacker's transactions as were released, some candidates in."""
+        inside = target.asked[:0] if chosen is None else target.asked[chosen]
+        own = target.population[~target.population.trans_id.isin(sight.never)]
+        own = own.sample(min(len(target.training) - len(inside), len(own)), random_state=seed)
+        return pd.concat([own, inside])
+
+
+def ensemble(seen: np.ndarray, inside: np.ndarray, signals: np.ndarray) -> np.ndarray:
+    """Return how much a model that learnt on shadow releases takes each candidate for a member."""
+    count = inside.shape[1]
+    X = np.concatenate([features(seen, inside, at, one) for at, one in enumerate(seen)])
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
+    model.fit(X, inside.ravel())
+    return model.decision_function(features(seen, inside, None, signals))[:count]
+
+
+def features(
+    seen: np.ndarray, inside: np.ndarray, at: int | None, signals: np.ndarray
+) -> np.ndarray:
+    """Return signals, their ratios to the shadows' (RMIA) and likelihood ratios of in and out."""
+    if at is not None:  # a shadow release is compared with the others
+        seen, inside = np.delete(seen, at, axis=0), np.delete(inside, at, axis=0)
+    count = inside.shape[1]
+    centred = signals - seen.mean(axis=0)
+    own, never = centred[:count], np.sort(centred[count:], axis=0)
+    ranks = np.column_stack(
+        [np.searchsorted(never[:, n], own[:, n]) / len(never) for n in range(own.shape[1])]
+    )
+    sides = ((~inside).astype(float), inside.astype(float))
+    weights = [side[:, :, None] / np.maximum(side.sum(axis=0), 1)[:, None] for side in sides]
+    means = [(seen[:, :count] * weight).sum(axis=0) for weight in weights]
+    rest = [(seen[:, :count] - mean) ** 2 * w for mean, w in zip(means, weights)]
+    spread = (rest[0] + rest[1]).sum(axis=0).mean(axis=0) / 2 + 1e-6  # one for all candidates
+    likelier = [-((signals[:count] - mean) ** 2) / (2 * spread) for mean in means]
+    return np.hstack([signals[:count], own, ranks, likelier[1] - likelier[0]])
+
+
+def copied(sets: list[tuple[Target, Sight]]) -> list[str]:
+    """Return the cells of a release that is the training set: the attacks must find everybody."""
+    shares = [
+        by_each(sight.signals(target.training, 0, deep=False), target.truth)
+        for target, sight in sets
+    ]
+    return [*(ranged([share]) for share in np.mean(shares, axis=0).tolist()), ""]
+
+
+def by_each(signals: np.ndarray, truth: np.ndarray) -> list[float]:
+    return [caught(signals[: len(truth), at], truth) for at in DISTANCES.values()]
+
+
+def caught(score: np.ndarray, truth: np.ndarray) -> float:
+    """Return the share of members whose score is above that of 90 % of the strangers."""
+    return float((score[truth] > np.quantile(score[~truth], 0.9)).mean())
+
+
+if __name__ == "__main__":
+    main("--quick" in sys.argv)

@@ -161,6 +161,12 @@ def test_figures_of_other_peoples_measures_stand_in_the_results_that_are_linked(
         assert decimals(rows) - known == set(), section.splitlines()[0]
 
 
+def test_the_page_of_commands_is_what_help_says() -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "commands"))
+    assert (ROOT / "docs" / "commands.md").read_text() == made["commands_page"]()
+    assert (ROOT / "docs" / "llms.txt").read_text() == made["index_for_agents"]()
+
+
 def test_pages_link_to_files_that_exist() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,8 @@ def test_the_command_serves_over_standard_input(tmp_path: Path) -> None:
     words = ["-m", "tulle", "mcp", "--folder", str(tmp_path)]
 
     async def talk() -> tuple[list[Any], str | None]:
-        async with Client(StdioServerParameters(command=sys.executable, args=words)) as client:
+        started = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
+        async with Client(started) as client:
             return list((await client.list_tools()).tools), client.instructions
 
     tools, instructions = anyio.run(talk)

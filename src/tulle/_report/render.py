@@ -89,6 +89,14 @@ def parts(result: Result, edition: str = "owner") -> tuple[_Page, int, Charts]:
     return shown, len(charted), _with_charts(shown, charted)
 
 
+def framed(page: str) -> str:
+    """Return a page as a part of a notebook: its style and its content policy stay its own."""
+    from html import escape
+
+    shown = escape(page, quote=True)
+    return f'<iframe srcdoc="{shown}" style="width:100%;height:40rem;border:0"></iframe>'
+
+
 def to_json(result: Result, edition: str = "owner") -> str:
     """Render the result as JSON; numbers that JSON does not know become null."""
     shown = edition_of(result, edition)

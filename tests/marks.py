@@ -56,6 +56,7 @@ SLOW = [
     "shape/test_odds.py",
     "workflows/test_leaks.py",
     "workflows/test_challenge.py",
+    "workflows/test_mcp.py",
     # releases written as their sources are, their clocks and regressions
     "workflows/test_written.py",
     "tables/test_clock.py",

@@ -161,6 +161,25 @@ def test_figures_of_other_peoples_measures_stand_in_the_results_that_are_linked(
         assert decimals(rows) - known == set(), section.splitlines()[0]
 
 
+def test_the_image_is_made_of_what_there_is() -> None:
+    """No builder is at hand where tests run: its steps are checked one by one."""
+    steps = (ROOT / "Containerfile").read_text()
+    for copied in re.findall(r"(?m)^COPY (.*) /src\S*$", steps):
+        assert all((ROOT / name).exists() for name in copied.split())
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (asked,) = re.findall(r"/src\[([a-z,]+)\]", steps)
+    assert set(asked.split(",")) <= set(extras["optional-dependencies"])
+    assert known(["warm"]).name == "warm"
+    assert "NUMBA_CACHE_DIR=/opt/tulle" in steps.partition("tulle warm")[0]
+    assert steps.index("tulle warm") < steps.index("USER tulle")  # it is not compiled again
+
+
+def test_the_page_of_commands_is_what_help_says() -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "commands"))
+    assert (ROOT / "docs" / "commands.md").read_text() == made["commands_page"]()
+    assert (ROOT / "docs" / "llms.txt").read_text() == made["index_for_agents"]()
+
+
 def test_pages_link_to_files_that_exist() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text()):

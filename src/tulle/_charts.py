@@ -466,18 +466,19 @@ def _risk_and_utility(rows: Rows) -> Any:
     shown = [row for row in rows if all(a <= row[f] <= b for f, (a, b) in zip(_AXES, sides))]
     references = [row for row in shown if not row["curve"]]
     releases = [row for row in releases if row["curve"]]
+    scales = [alt.Scale(domain=list(side), nice=False) for side in sides]
     x, y = (
         alt.X(
             "risk:Q",
             title="risk: worst excess over people who were kept out",
             axis=alt.Axis(format="%", tickCount=8),
-            scale=alt.Scale(domain=sides[0], nice=False),
+            scale=scales[0],
         ),
         alt.Y(
             "utility:Q",
             title="utility",
             axis=alt.Axis(tickCount=6),
-            scale=alt.Scale(domain=sides[1], nice=False),
+            scale=scales[1],
         ),
     )
     tip = [
@@ -517,7 +518,7 @@ def _risk_and_utility(rows: Rows) -> Any:
     placed = _placed([*chosen, *(r for r in releases if not r["chosen"]), *references], sides)
     if placed:
         text = layer(placed).mark_text(fontSize=12, color="currentColor")
-        text = text.encode(x=alt.X("at_x:Q", scale=x.scale), y=alt.Y("at_y:Q", scale=y.scale))
+        text = text.encode(x=alt.X("at_x:Q", scale=scales[0]), y=alt.Y("at_y:Q", scale=scales[1]))
         drawn.append(text.encode(text="word:N"))
     return alt.layer(*drawn).properties(width=WIDTH, height=_HEIGHT)
 

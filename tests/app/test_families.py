@@ -15,6 +15,7 @@ from tests.app.asking import Answer, Asked, streamed
 from tests.app.test_jobs import ended
 from tests.app.test_pages import posted
 from tulle import load_policy
+from tulle._app.jobs import RunningJob
 from tulle._app.study import SITES, Study, studies
 
 BASKETS = ["bread milk beer"] * 30 + ["bread milk"] * 10 + ["milk eggs"] * 40 + ["beer tea"] * 20
@@ -138,8 +139,43 @@ def test_tables_of_a_database_are_offered_and_read(asked: Asked, tmp_path: Path)
     assert "town" in asked.ask("GET", f"/t/{study.id}/data").text
     assert posted(asked, f"/t/{study.id}/inspect").status == 303
     assert ended(study.job("inspect")).state == "done"
-    assert posted(asked, f"/t/{study.id}/unit", unit="row").status == 303
+    assert study.job("inspect").result(1)["columns"]["town"]  # it was drawn, too
+    assert posted(asked, f"/t/{study.id}/first", unit="row", then="roles").status == 303
     assert [c.name for c in load_policy(study.policy_file).columns] == ["age", "town"]
-    assert posted(asked, f"/t/{study.id}/control", how="split", share="20%").status == 303
-    assert ended(study.split_job).state == "done", study.split_job.complaints
     assert asked.ask("GET", f"/t/{study.id}/explore").status == 200
+
+
+def test_linked_tables_are_read_and_released_together(
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(RunningJob, "start", lambda self, root, words: begun.append(words[0]))
+    (tmp_path / "patients.csv").write_text("id,age\n1,30\n")
+    (tmp_path / "visits.csv").write_text("id,cost\n1,3\n")
+    study = Study(tmp_path, SITES)
+    assert f"/t/{study.id}/linked" in asked.ask("GET", "/").text
+    assert posted(asked, f"/t/{study.id}/together", k="10").status == 400  # not read yet
+    assert posted(asked, f"/t/{study.id}/linked").status == 303
+    assert begun[-1][:2] == ["inspect", "."]
+    (tmp_path / "linked.policy.toml").write_text("")
+    assert posted(asked, f"/t/{study.id}/linked").status == 400  # what was edited is not replaced
+    assert posted(asked, f"/t/{study.id}/linked", policy="replace").status == 303
+    assert posted(asked, f"/t/{study.id}/together", k="10").status == 303
+    assert begun[-1][:2] == ["condense", "."]
+    assert "--k=10" in begun[-1]
+
+
+def test_a_release_is_asked(asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(RunningJob, "start", lambda self, root, words: begun.append(words[0]))
+    (tmp_path / "people.csv").write_text("age\n30\n")
+    study = Study(tmp_path, "people.csv")
+    place = study.place / "releases" / "1"
+    place.mkdir(parents=True)
+    (place / "run.json").write_text('{"file": "release.csv"}')
+    (place / "release.csv").write_text("age\n31\n")
+    assert "mean(age)" in asked.ask("GET", f"/t/{study.id}/estimate").text
+    path = f"/t/{study.id}/estimate"
+    assert posted(asked, path, release="1", question="--population").status == 400
+    assert posted(asked, path, release="1", question="mean(age)").status == 303
+    assert begun[-1][1:3] == ["people.csv.tulle/releases/1/release.csv", "mean(age)"]

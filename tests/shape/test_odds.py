@@ -72,3 +72,15 @@ def test_the_traits_of_a_person_are_those_of_their_rows() -> None:
     np.testing.assert_array_equal(found["last weight"], [3.0, np.nan, 5.0])
     np.testing.assert_array_equal(found["different ward"], [2.0, 0.0, 1.0])
     np.testing.assert_allclose(found["1 ward"], [2 / 3, 0.0, 1.0])
+
+
+def test_states_among_numbers_are_gone_and_not_far_away() -> None:
+    values = np.array([1.0, -4e300, 3.0, -4e300])
+    (mean, gone, spread, first, last) = traits_of(
+        [NumberColumn("cost", values, specials=(-4e300,))], np.array([0, 0, 0, 1]), 2, {}
+    )
+    np.testing.assert_array_equal(mean.values, [2.0, np.nan])
+    np.testing.assert_array_equal(gone.values, [1.0, 1.0])
+    np.testing.assert_array_equal(spread.values, [1.0, np.nan])
+    np.testing.assert_array_equal(first.values, [1.0, np.nan])
+    np.testing.assert_array_equal(last.values, [3.0, np.nan])

@@ -134,7 +134,7 @@ def _figures(turns: Sequence[_Told]) -> dict[str, Any]:
     named = {"1_percent": 0.01, "0.1_percent": 0.001}
     return {
         "membership_auc": float(np.mean([area_under_curve(*pair) for pair in parted])),
-        **{f"membership_at_{words}": named_at(*both, share) for words, share in named.items()},
+        **{f"membership_at_{words}": named_at(both[0], both[1], share) for words, share in named.items()},
         "most telling": ", ".join(dict.fromkeys(name for turn in turns for name in turn.telling)),
     }
 

@@ -205,6 +205,21 @@ def graded(measure: str, value: float, compared: int | None) -> tuple[Level, str
     return None if limit is None else (_level(limit, value, compared), limit.after)
 
 
+def strain(measure: str, value: float, compared: int | None) -> float | None:
+    """Return how much of the way from perfect to its limit a measure has gone, at most 3 times.
+
+    >>> strain("propensity_auc", 0.6, None)
+    0.5
+    """
+    limit = next((limit for limit in LIMITS if limit.measure == measure), None)
+    if limit is None or not math.isfinite(value):
+        return None
+    best = 1.0 if limit.falls else 0.5 if measure == "propensity_auc" else 0.0
+    way = abs(limit.fair - best) + (limit.noise / math.sqrt(compared) if compared else 0.0)
+    gone = best - value if limit.falls else value - best
+    return round(min(3.0, max(0.0, gone / way)), 3)
+
+
 def fitness(result: Whole) -> Judgement:
     """Return the judgement on fitness for use."""
     judged = _measured(result)

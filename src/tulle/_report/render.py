@@ -23,7 +23,7 @@ from tulle._charts import spec
 from tulle._files import atomic_write
 from tulle._json import plain
 from tulle._report.editions import COUNTS, edition_of
-from tulle._report.fitness import graded
+from tulle._report.fitness import graded, strain
 from tulle._report.model import Chart, Edition, Result, Section
 from tulle._report.verdict import advice, grade
 from tulle._report.words import (
@@ -31,6 +31,7 @@ from tulle._report.words import (
     CRITERIA,
     FINDINGS,
     PRESETS,
+    answer,
     as_given,
     attack_label,
     control_words,
@@ -38,12 +39,14 @@ from tulle._report.words import (
     metric_rank,
     metric_words,
     number,
+    worst_told,
 )
 from tulle.errors import ParameterError
 from tulle.table.policy import CONTEXT
 
 _TABLE_ROWS = 400  # of a chart or table on the page; the JSON has them all
 _MOST_BARS = 24  # attacks that are all drawn
+_ORDER = ("grave", "notable", "undecided", "")  # of what an attack found, the worst first
 
 
 Charts = dict[str, tuple[str, list[dict[str, Any]]]]  # kind and rows: drawing takes longer
@@ -54,6 +57,8 @@ class _Page(Edition):
     questions: list[dict[str, Any]]  # what the attacks answer, the worst of each
     findings: dict[str, str]  # what each attack comes to
     remedies: list[dict[str, str]]  # against the attacks that found something
+    answer: tuple[str, str]  # to "may we send it?", and what that means
+    worst: dict[str, Any] | None  # the attack that decides, in words
     stories: list[dict[str, str]]  # of the attackers, each told once
     presets: list[dict[str, Any]]  # group sizes that are customary, and whether they are met
 
@@ -82,6 +87,14 @@ def parts(result: Result, edition: str = "owner") -> tuple[_Page, int, Charts]:
     shown = _prepared(result, edition)
     charted = _worst_attacks(shown["attacks"])
     return shown, len(charted), _with_charts(shown, charted)
+
+
+def framed(page: str) -> str:
+    """Return a page as a part of a notebook: its style and its content policy stay its own."""
+    from html import escape
+
+    shown = escape(page, quote=True)
+    return f'<iframe srcdoc="{shown}" style="width:100%;height:40rem;border:0"></iframe>'
 
 
 def to_json(result: Result, edition: str = "owner") -> str:
@@ -131,9 +144,25 @@ def _prepared(result: Result, edition: str) -> _Page:
         "questions": _questions(attacks, grades),
         "findings": {name: FINDINGS[found] for name, found in grades.items()},
         "remedies": _remedies(grades),
+        "answer": answer(shown["verdict"]),
+        "worst": _worst(attacks, grades),
         "stories": _stories(attacks),
         "presets": _presets(shown["smallest_group"]),
     }
+
+
+def _worst(
+    attacks: Mapping[str, AttackFigures], grades: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Return the attack that decides: how many of 100 people it is right about, and of others."""
+    if not attacks:
+        return None
+    name = min(attacks, key=lambda n: (_ORDER.index(grades[n]), -attacks[n]["risk"]))
+    found = attacks[name]
+    others = found["baseline"] if found["control"] is None else found["control"]
+    rows = [round(100 * min(1.0, max(0.0, rate))) for rate in (found["rate"], others)]
+    words = worst_told(name, rows, strangers=found["control"] is not None)
+    return {"label": attack_label(name), "story": found["story"], "rows": rows, **words}
 
 
 def _figure(name: str, value: float, compared: int | None) -> dict[str, Any]:
@@ -147,6 +176,7 @@ def _figure(name: str, value: float, compared: int | None) -> dict[str, Any]:
         **words._asdict(),
         "level": level,
         "advice": advice,
+        "strain": strain(name, value, compared),
     }
 
 
@@ -155,11 +185,10 @@ def _questions(
 ) -> list[dict[str, Any]]:
     """Return each question with the worst attack that answers it."""
     rows = []
-    order = ["grave", "notable", "undecided", ""]
     for criterion in CRITERIA:
         names = [name for name in attacks if criterion_of(name) == criterion.name]
         if names:
-            worst = min(names, key=lambda n: (order.index(grades[n]), -attacks[n]["risk"]))
+            worst = min(names, key=lambda n: (_ORDER.index(grades[n]), -attacks[n]["risk"]))
             found = attacks[worst]
             rows.append(
                 {
@@ -220,12 +249,17 @@ def _worst_attacks(attacks: Mapping[str, AttackFigures]) -> dict[str, AttackFigu
     return {name: attacks[name] for name in worst.values()}
 
 
-def _with_charts(shown: Edition, attacks: Mapping[str, AttackFigures]) -> Charts:
+def _with_charts(shown: _Page, attacks: Mapping[str, AttackFigures]) -> Charts:
     """Give each chart of the result an id, and return their kinds and rows by id."""
     charts: Charts = {}
     if attacks:
         rows = [_attack_row(name, attack) for name, attack in attacks.items()]
         charts["chart-attacks"] = "attacks", rows
+    judged = [f for f in shown["figures"] if f["strain"] is not None]
+    if judged:
+        judged.sort(key=lambda f: -f["strain"])
+        rows = [{"label": f["label"], "value": f["strain"], "mark": 1.0} for f in judged]
+        charts["chart-measures"] = "ranking", rows
     for place, section in enumerate(shown["sections"]):
         for chart, block in enumerate(section["blocks"]):
             if block["type"] == "chart":
@@ -316,6 +350,9 @@ def _as_markdown(shown: _Page) -> str:
 
 def _parts(shown: _Page) -> Iterator[Sequence[str]]:
     yield [f"# {_inline(shown['title'])}"]
+    yield [f"**May we send it? {shown['answer'][0]}** {shown['answer'][1]}"]
+    if shown["worst"]:
+        yield [_inline(f"The worst attack ({shown['worst']['label']}): {shown['worst']['text']}")]
     privacy, use = shown["verdict"]["privacy"], shown["verdict"]["use"]
     for about, judged in (("Privacy", privacy), ("Use", use)):
         yield [f"**{about} ({judged['level']}). {_inline(judged['reason'])}**"]

@@ -564,3 +564,37 @@ GATE_WORDS = {  # limits that a user may set
     "max_homogeneity": "Homogeneity: people whose group shares one secret, which it tells",
     "min_accuracy_ratio": "Use: what a model keeps of its score, at least",
 }
+
+
+_ANSWERS = {  # by the levels of privacy and use; None stands for any
+    ("bad", None): ("No.", "An attack learns something about people, or a limit does not hold."),
+    ("caution", None): ("Not yet.", "An attack does better than it should: do what is named below, "
+                        "or say why this recipient may learn it."),
+    ("undecided", None): ("The attacks do not say.", "They could not find out: decide by who "
+                          "receives it, what binds them, and the columns that they need."),
+    ("good", "bad"): ("It would help nobody.", "Attacks found nothing notable, but it is not fit "
+                      "for use."),
+    ("good", None): ("Nothing was found against it.", "Attacks that were tried learn nothing "
+                     "notable. Whoever signs below decides, by what is not protected."),
+}  # fmt: skip
+
+
+def answer(verdict: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the answer to "may we send it?", and what it means."""
+    privacy, use = verdict["privacy"]["level"], verdict["use"]["level"]
+    return _ANSWERS.get((privacy, use)) or _ANSWERS[privacy, None]
+
+
+def worst_told(name: str, of_hundred: list[int], *, strangers: bool) -> dict[str, Any]:
+    """Say how many of 100 people an attack is right about, and of 100 others or by guessing."""
+    members, others = of_hundred
+    who = ("people in the data", "people who were never in it" if strangers else "by guessing")
+    if name.partition(":")[0] == "membership" and strangers:
+        text = (f"of 100 people in the data it says of {members} that they are in it, and it says "
+                f"so of {others} of 100 who are not.")  # fmt: skip
+    elif strangers:
+        text = f"it is right about {members} of 100 people in the data, and about {others} of 100 "
+        text += "who were never in it: only the difference is the release's fault."
+    else:
+        text = f"it is right about {members} of 100 people in the data; guessing is about {others}."
+    return {"text": text, "who": who}

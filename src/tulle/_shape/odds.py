@@ -84,7 +84,8 @@ def traits_of(
                 held = np.bincount(people, weights=values == code, minlength=n)
                 found[f"{code} {name}"] = held / np.maximum(counts, 1)
             continue
-        there = np.isfinite(values)
+        there = np.isfinite(values) & ~np.isin(values, column.specials)  # a state is no number
+        values = np.where(there, values, np.nan)
         known = np.bincount(people, weights=there, minlength=n)
         mean, square = (
             np.bincount(people, weights=np.where(there, values, 0.0) ** power, minlength=n)

@@ -196,11 +196,9 @@ class Audit:
         return Audit({**whole, **parts, **joined})
 
     def _repr_html_(self) -> str:
-        # a page in a page: its style and its content policy stay its own
-        from html import escape
+        from tulle._report.render import framed
 
-        page = escape(self.html(), quote=True)
-        return f'<iframe srcdoc="{page}" style="width:100%;height:40rem;border:0"></iframe>'
+        return framed(self.html())
 
     def __repr__(self) -> str:
         found = self.verdict

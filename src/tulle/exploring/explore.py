@@ -162,6 +162,11 @@ class Exploration:
 
         return render(page_of(self))
 
+    def _repr_html_(self) -> str:
+        from tulle._report.render import framed
+
+        return framed(self.html())
+
     def __repr__(self) -> str:
         return f"Exploration({len(self.points)} points: {self.choice.reason})"
 

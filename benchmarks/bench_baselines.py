@@ -15,6 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Condenser, PrivacyWarning, audit, generalize, randomize, rotate
+from tulle.baselines.rotate import turned_back
 from tulle.table._encoder import TableEncoder
 from tulle.table.schema import Column, Kind, Role
 
@@ -96,16 +97,11 @@ def undone(table: pl.DataFrame, target: str, share: float | None, noise: float) 
 
     The columns of a rotated table are new ones: what can be attacked is the table turned back.
     """
-    encoder = TableEncoder().fit(table.drop(target))
-    plain = encoder.encode(table.drop(target)) / encoder.scales_
-    middle = plain.mean(axis=0)
-    components = None if share is None else max(2, round(share * plain.shape[1]))
-    made = rotate(
-        table, components, noise=noise, columns={target: "target"}, random_state=SEED
-    ).release
-    new = made.drop(target).to_numpy()
-    back = _turned_back(plain - middle, new)[0] + middle
-    return encoder.decode(back * encoder.scales_).with_columns(table[target])
+    width = TableEncoder().fit(table.drop(target)).encode(table.head(1).drop(target)).shape[1]
+    components = None if share is None else max(2, round(share * width))
+    role = {target: "target"}
+    made = rotate(table, components, noise=noise, columns=role, random_state=SEED).release
+    return turned_back(table, made, role, np.random.default_rng(SEED))
 
 
 def measured(

@@ -26,7 +26,7 @@ from scipy import sparse
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Transactions, frequent_itemsets, quest, read_fimi
 from tulle.rules.containers import as_baskets
-from tulle.rules.mine import implications, mine, mine_large, rules_frame
+from tulle.rules.mine import implications, mine, rules_frame
 
 FILES = [
     ("mushroom", 0.2),
@@ -157,7 +157,7 @@ def _load(name: str) -> Transactions:
 def _itemsets(baskets: Transactions, name: str, share: float, repeats: int) -> dict[str, Any]:
     minimum = math.ceil(share * len(baskets) - 1e-9)
     lists = baskets.to_lists()
-    mine_large(baskets, minimum)  # compile
+    mine(baskets, minimum)  # compile
     found, ours = _fastest(lambda: mine(baskets, minimum), repeats)
     _, frame = _fastest(lambda: frequent_itemsets(baskets, min_support=minimum), repeats)
     theirs, pyfim = _pyfim(lists, minimum, repeats)
@@ -249,7 +249,7 @@ def _rules(files: list[tuple[str, float]], quick: bool) -> None:
     for name, share in files:
         baskets = _load(name)
         minimum = math.ceil(share * len(baskets) - 1e-9)
-        itemsets_ = mine_large(baskets, minimum)
+        itemsets_ = mine(baskets, minimum)
         names, n_baskets = baskets.names, len(baskets)
 
         def work(sets: Any = itemsets_, names: Any = names, n: int = n_baskets) -> Any:

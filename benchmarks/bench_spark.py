@@ -43,12 +43,12 @@ import sys
 from tulle import _threads
 source, output, block, seed, rows, threads = sys.argv[1:]
 _threads.cores = lambda: int(threads)
-from tulle._commands import _large
+from tulle._commands import _memory
 from tulle._commands.condense import condense
 from tulle._large import machine
 from tulle.io import read
 machine.BLOCK = machine._LEAST_BLOCK = int(block)
-_large.needed = lambda source: float("inf")
+_memory.needed = lambda source: float("inf")
 read.Opened.batches.__defaults__ = (None, int(rows))
 condense(source, output, memory="2GB", seed=int(seed), audit=False)
 """

@@ -21,7 +21,7 @@ import polars as pl
 from benchmarks.results import save_chart, timed, write_table
 from tulle import StreamCondenser
 from tulle._moments import GroupMoments
-from tulle.stream import _boxes, _tree
+from tulle.stream import _kernels
 from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
 from tulle.stream._groups import StreamGroups
 from tulle.stream._kernels import add
@@ -64,10 +64,10 @@ def run(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:
 @numba.njit(error_model="numpy")
 def _nearest_linear(tree: Any, groups: Any, work: Any, record: Any, need: int, tie: float) -> int:
     """All leaves in single precision, double where that cannot tell."""
-    rounding = _tree._place(tree, work, record, tie)
-    best = _tree.Best(-1, np.float32(np.inf), np.inf, np.float32(np.inf))
-    for leaf in range(tree.marks[_tree.LEAVES]):
-        best = _tree._look(tree, groups, work, record, leaf, np.int32(need), best, rounding)
+    rounding = _kernels._place(tree, work, record, tie)
+    best = _kernels.Best(-1, np.float32(np.inf), np.inf, np.float32(np.inf))
+    for leaf in range(tree.marks[_kernels.LEAVES]):
+        best = _kernels._look(tree, groups, work, record, leaf, np.int32(need), best, rounding)
     return best.group
 
 
@@ -79,7 +79,7 @@ def _absorb_linear(
     for row in range(len(records)):
         group = _nearest_linear(tree, groups, work, records[row], levels[row] - 1, tie)
         add(groups, group, records[row], levels[row], 1)
-        _boxes.move(tree, groups, group)
+        _kernels.move(tree, groups, group)
 
 
 def linear_speed(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:
@@ -102,7 +102,7 @@ def resident() -> int:
 def boxes_in_reach(engine: TreeEngine, records: np.ndarray) -> float:
     """Leaves whose box is no farther than the nearest mean: an exact search must open them."""
     tree, means = engine.tree, engine.groups.view().means
-    node, slot = tree.leaf_parent[: tree.marks[_tree.LEAVES]].T
+    node, slot = tree.leaf_parent[: tree.marks[_kernels.LEAVES]].T
     used = slice(len(tree.origin))
     low, high = (box[node, used, slot] + tree.origin for box in (tree.low, tree.high))
     total = 0

@@ -40,6 +40,7 @@ SLOW = [
     "auditing/test_people_of_databases.py",
     "workflows/test_estimate.py",
     "database/test_condenser.py",
+    "shape/test_odds.py",
     "workflows/test_leaks.py",
     "workflows/test_challenge.py",
     # releases written as their sources are, their clocks and regressions

@@ -10,10 +10,7 @@ from pathlib import Path
 import tulle
 
 ROOT = Path(tulle.__file__).parent
-STILL = (  # these go when commands share one way to write a release
-    {"tulle._commands.condense", "tulle._commands._large"},
-    {"tulle._commands.sketch", "tulle._commands._sketch_search"},
-)
+STILL = ({"tulle._commands.sketch", "tulle._commands._sketch_search"},)
 
 
 def _modules() -> dict[str, Path]:

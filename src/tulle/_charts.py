@@ -26,13 +26,28 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "before_after": ("name", "measure", "before", "after", "limit"),
     "error": ("name", "predicted", "measured"),
     "ranking": ("label", "value", "mark"),
-    "frontier": ("label", "curve", "k", "risk", "low", "high", "utility", "chosen", "link"),
+    "frontier": (
+        "label",
+        "curve",
+        "k",
+        "risk",
+        "low",
+        "high",
+        "utility",
+        "passes",
+        "chosen",
+        "link",
+    ),
+    "grid": ("x", "y", "of", "share", "count", "x_place", "y_place"),
     "over_k": ("curve", "k", "measure", "value"),
     "history": ("curve", "seen", "measure", "value"),
     "challenge": ("curve", "seconds", "measure", "value"),
 }
 ORIGINAL, RELEASE, CONTROL = "#4c78a8", "#e8871e", "#8a63b5"
+_PASSES = "#2e8b57"
+_AXES = ("risk", "utility")
 WIDTH = 760
+_HEIGHT = 380  # of a frontier
 MOST_NAMES = 40  # of rules or attacks in one picture; the table below it has them all
 _PANEL = WIDTH // 2 - 40
 
@@ -436,55 +451,132 @@ def _size() -> Any:
 
 
 def _risk_and_utility(rows: Rows) -> Any:
-    """Draw releases on their curves, each a link to its attacks, and references in grey."""
+    """Draw releases on their curves, each a link to its attacks; what passes stands on green.
+
+    The axes are chosen by the releases. References that lie beyond them (the records themselves
+    risk everything) are in the table; their utility is a line if it is near.
+    """
     import altair as alt
 
-    releases = [row for row in rows if row["curve"]]
-    references = [row for row in rows if not row["curve"]]
-    x = alt.X(
-        "risk:Q",
-        title="risk: worst excess over people who were kept out",
-        axis=alt.Axis(format="%"),
-        # most releases are at the left, the records themselves far at the right
-        scale=alt.Scale(type="sqrt", domainMin=0, nice=False),
+    releases = [row for row in rows if row["curve"]] or list(rows)
+    sides = (
+        _span([row["risk"] for row in releases], 0.02),
+        _span([row["utility"] for row in releases], 0.01),
     )
-    # shuffled columns are far below, and what is to be told apart is on top
-    y = alt.Y("utility:Q", title="utility", scale=alt.Scale(type="pow", exponent=4, zero=False))
-    colour = alt.Color("curve:N", title=None, legend=alt.Legend(orient="top"))
+    shown = [row for row in rows if all(a <= row[f] <= b for f, (a, b) in zip(_AXES, sides))]
+    references = [row for row in shown if not row["curve"]]
+    releases = [row for row in releases if row["curve"]]
+    x, y = (
+        alt.X(
+            "risk:Q",
+            title="risk: worst excess over people who were kept out",
+            axis=alt.Axis(format="%", tickCount=8),
+            scale=alt.Scale(domain=sides[0], nice=False),
+        ),
+        alt.Y(
+            "utility:Q",
+            title="utility",
+            axis=alt.Axis(tickCount=6),
+            scale=alt.Scale(domain=sides[1], nice=False),
+        ),
+    )
     tip = [
         "label:N",
         *(alt.Tooltip(f"{field}:Q", format=".1%") for field in ("risk", "low", "high")),
         alt.Tooltip("utility:Q", format=".3f"),
     ]
 
-    def layer(shown: Rows) -> Any:
-        return alt.Chart(alt.Data(values=list(shown))).encode(x=x, y=y, tooltip=tip)
-
-    def text(shown: Rows, field: str, **options: Any) -> Any:
-        marks = layer(shown).mark_text(fontSize=11, color="currentColor", **options)
-        return marks.encode(text=f"{field}:N")
+    def layer(some: Rows) -> Any:
+        return alt.Chart(alt.Data(values=list(some))).encode(x=x, y=y, tooltip=tip)
 
     # a layer without rows would make Vega complain of an infinite extent
     drawn = []
-    if references or not releases:
-        drawn += [
-            layer(references).mark_point(shape="diamond", color="#8c8c8c", size=70, filled=True),
-            text(references, "label", dy=-10, opacity=0.7),
-        ]
+    safe = _passing_until(releases)
+    if safe is not None:
+        area = alt.Chart(alt.Data(values=[{"risk": sides[0][0], "until": safe}]))
+        drawn.append(area.mark_rect(color=_PASSES, opacity=0.14).encode(x=x, x2="until:Q"))
+    if references:
+        drawn.append(layer(references).mark_point(shape="diamond", color="#8c8c8c", filled=True))
     if releases:
+        colour = alt.Color("curve:N", title=None, legend=alt.Legend(orient="top"))
+        spans = [
+            {**row, "low": max(sides[0][0], row["low"]), "high": min(sides[0][1], row["high"])}
+            for row in releases
+        ]
         drawn += [
             layer(releases).mark_line(opacity=0.5).encode(color=colour, order="k:Q"),
-            layer(releases).mark_rule(opacity=0.35).encode(x="low:Q", x2="high:Q", color=colour),
+            layer(spans).mark_rule(opacity=0.35).encode(x="low:Q", x2="high:Q", color=colour),
             layer(releases)
             .mark_point(filled=True, size=110, opacity=1, cursor="pointer")
             .encode(color=colour, href="link:N"),
-            text(releases, "k", dy=13),
         ]
     chosen = [row for row in releases if row["chosen"]]
     if chosen:
-        ring = layer(chosen).mark_point(filled=False, color="currentColor", size=340, opacity=1)
-        drawn.append(ring.encode(href="link:N", strokeWidth=alt.value(2)))
-    return alt.layer(*drawn).properties(width=WIDTH, height=380)
+        large = layer(chosen).mark_point(filled=True, color=_PASSES, size=420, opacity=1)
+        drawn.append(large.encode(href="link:N"))
+    placed = _placed([*chosen, *(r for r in releases if not r["chosen"]), *references], sides)
+    if placed:
+        text = layer(placed).mark_text(fontSize=12, color="currentColor")
+        text = text.encode(x=alt.X("at_x:Q", scale=x.scale), y=alt.Y("at_y:Q", scale=y.scale))
+        drawn.append(text.encode(text="word:N"))
+    return alt.layer(*drawn).properties(width=WIDTH, height=_HEIGHT)
+
+
+def _span(values: Sequence[float], least: float) -> tuple[float, float]:
+    """Return the ends of an axis that shows values with some room about them."""
+    room = max(least, 0.15 * (max(values) - min(values)))
+    return min(values) - room, max(values) + room
+
+
+def _passing_until(releases: Rows) -> float | None:
+    """Return up to which risk everything that was measured passes."""
+    failing = [row["risk"] for row in releases if not row["passes"]]
+    end = min(failing, default=float("inf"))
+    return max(
+        (row["risk"] for row in releases if row["passes"] and row["risk"] < end), default=None
+    )
+
+
+def _placed(rows: Rows, sides: Sequence[tuple[float, float]]) -> list[dict[str, Any]]:
+    """Return labels beside their points, where no other label is; without room there is none."""
+    scales = [length / (b - a) for length, (a, b) in zip((WIDTH, _HEIGHT), sides)]
+    taken: list[tuple[float, float, float]] = []
+    found = []
+    for row in rows:
+        word = f"k = {row['k']}" if row["curve"] else row["label"]
+        wide = 3.6 * len(word)  # half of it, in pixels
+        for dx, dy in ((0, 20), (0, -20), (wide + 12, 0), (-wide - 12, 0), (0, 34), (0, -34)):
+            across, up = row["risk"] * scales[0] + dx, row["utility"] * scales[1] + dy
+            free = all(abs(across - x) > wide + w or abs(up - y) > 14 for x, y, w in taken)
+            if free:
+                taken.append((across, up, wide))
+                at = {"at_x": across / scales[0], "at_y": up / scales[1], "word": word}
+                found.append({**row, **at})
+                break
+    return found
+
+
+def _grid(rows: Rows) -> Any:
+    """Draw how often bars of two columns come together, original and release side by side."""
+    import altair as alt
+
+    orders = [
+        [label for _, label in sorted({(row[f"{axis}_place"], row[axis]) for row in rows})]
+        for axis in ("x", "y")
+    ]
+    return (
+        alt.Chart(alt.Data(values=list(rows)))
+        .mark_rect()
+        .encode(
+            x=alt.X("x:N", sort=orders[0], title=None, axis=alt.Axis(labelAngle=-40)),
+            y=alt.Y("y:N", sort=orders[1][::-1], title=None),
+            color=alt.Color("share:Q", title="share", scale=alt.Scale(scheme="blues"),
+                            legend=alt.Legend(format=".0%")),
+            tooltip=["of:N", "x:N", "y:N", alt.Tooltip("share:Q", format=".2%")],
+        )
+        .properties(width=WIDTH // 2 - 60, height=300)
+        .facet(column=alt.Column("of:N", title=None))
+    )  # fmt: skip
 
 
 def _over_k(rows: Rows) -> Any:
@@ -546,6 +638,7 @@ _MAKERS = {
     "error": _error,
     "ranking": _ranking,
     "frontier": _risk_and_utility,
+    "grid": _grid,
     "over_k": _over_k,
     "history": _history,
     "challenge": _challenge,

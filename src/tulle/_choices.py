@@ -16,7 +16,8 @@ ENGINES = ("machine", "spark")
 GROUP_RULES = ("nearest", "bayes", "normal")  # of classification by groups
 TASKS = ("predict", "clusters")  # that releases are explored for
 STRATEGIES = ("rule", "grid", "both", "gcd")  # of the search for a group size
-BASELINES = ("generalize", "randomize")  # older techniques that make releases
+TUNED_FOR = ("nearest", "svm", "tree", "linear")  # miners that a group size is searched for
+BASELINES = ("generalize", "randomize", "rotate")  # older techniques that make releases
 
 # streams
 SPLITS = ("paper", "strict")
@@ -37,6 +38,7 @@ INTERVALS = ("lower", "middle")  # where blocking compares an interval with a th
 SUPPORTS_OF = ("rule", "antecedent")
 SHARED = ("baskets", "rules")  # what leaves when rules are hidden
 ITEMSETS = ("all", "closed", "maximal")
+MINERS = ("apriori", "tertius", "predictive-apriori")  # by confidence, confirmation, accuracy
 
 # sketches
 MODELS = ("delta", "k-variance")

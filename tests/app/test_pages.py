@@ -11,18 +11,24 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import polars as pl
 import pytest
 
 from tests.app.asking import Asked
 from tulle import load_policy
+from tulle._app.jobs import RunningJob
+from tulle._app.pictures import FEWEST, pair_of, shape_of, sides_of
 from tulle._app.study import Study, is_table_name, studies
 from tulle._app.views import forecast
-from tulle._commands.inspect import inspect
+from tulle._commands.inspect import SILENT, inspect
 from tulle.exploring import Exploration
 from tulle.exploring._points import Point, Spec
+from tulle.table.policy import Policy
+from tulle.table.schema import Column, Kind, Role
 
 MARKUP = "<img src=x onerror=alert(1)>"
+NAMES = [f"Person Number {place}" for place in range(60)]
 
 
 def inspected(folder: Path, table: pl.DataFrame, name: str = "people.csv") -> Study:
@@ -36,6 +42,8 @@ def inspected(folder: Path, table: pl.DataFrame, name: str = "people.csv") -> St
     tables = {"columns": found.columns, "singled_out_by": found.combinations}
     (place / "0.out").write_text(json.dumps({**found.summary, **tables}, default=str))
     (place / "0.code").write_text("0")
+    drawn = shape_of(table, load_policy(study.policy_file))
+    (place / "1.out").write_text(json.dumps({"columns": drawn}))
     return study
 
 
@@ -118,7 +126,7 @@ def test_links_out_of_the_folder_are_not_tables(tmp_path: Path) -> None:
 def test_names_stay_text_on_every_page(asked: Asked, tmp_path: Path) -> None:
     name = "<b>people<script>.csv"
     study = inspected(tmp_path, people(), name)
-    for page in ("/", *(f"/t/{study.id}/{p}" for p in ("data", "roles", "context", "control"))):
+    for page in ("/", *(f"/t/{study.id}/{p}" for p in ("data", "roles", "context", "release"))):
         answer = asked.ask("GET", page)
         assert answer.status == 200
         assert "<b>" not in answer.text
@@ -145,15 +153,148 @@ def test_a_role_changes_the_policy_at_once_and_single_roles_move(
     assert "&#39;age&#39;" in answer.text  # errors name the column
 
 
-def test_the_unit_of_protection_is_a_role(asked: Asked, tmp_path: Path) -> None:
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The commands of jobs that would have been started."""
+    found: list[Any] = []
+    monkeypatch.setattr(RunningJob, "start", lambda self, root, words: found.append(words))
+    return found
+
+
+def test_the_first_release_takes_one_answer(asked: Asked, tmp_path: Path, begun: list[Any]) -> None:
+    study = inspected(tmp_path, people().with_columns(pl.Series("name", NAMES)))
+    page = asked.ask("GET", f"/t/{study.id}/data").text
+    assert "These columns name people and stay out: right?" in page
+    assert 'name="out-3" id="out-3" checked' in page
+    answer = posted(asked, f"/t/{study.id}/first", **{"unit": "row", "out-3": "on", "also": "1"})
+    assert answer.headers["location"].endswith("/releases/1")
+    policy = load_policy(study.policy_file)
+    assert [c.role.value for c in policy.columns][1] == "identifier"
+    assert policy.columns[3].role == "identifier"
+    condense, verify, pictures = begun[0]
+    assert "--k" not in condense  # the command finds it
+    assert [words[0] for words in begun[0]] == ["condense", "verify", "pictures"]
+    assert not any("--seed" in words for words in (verify, pictures))
+
+
+def test_a_column_of_people_stays_out_whoever_is_counted(
+    asked: Asked, tmp_path: Path, begun: list[Any]
+) -> None:
     study = inspected(tmp_path, people())
-    assert posted(asked, f"/t/{study.id}/unit").status == 400
-    assert posted(asked, f"/t/{study.id}/unit", unit="person", column=2).status == 303
+    path = f"/t/{study.id}/first"
+    assert posted(asked, path).status == 400
+    assert posted(asked, path, unit="person", column=2).status == 303
     assert load_policy(study.policy_file).columns[2].role == "person"
-    assert "20" in asked.ask("GET", f"/t/{study.id}/roles").text
     assert study.persons == 20
-    assert posted(asked, f"/t/{study.id}/unit", unit="row").status == 303
+    assert posted(asked, path, unit="row").status == 303  # no box names it: it was no identifier
+    assert load_policy(study.policy_file).columns[2].role == "identifier"
     assert Study(tmp_path, study.name).persons == 60
+
+
+def test_pictures_rest_on_people_and_not_on_rows() -> None:
+    rows = [(place // 20, "a" if place < 60 else "b") for place in range(400)]
+    table = pl.DataFrame(rows, schema=["who", "ward"], orient="row")
+    columns = (Column("who", Kind.CATEGORY, Role.PERSON), Column("ward", Kind.CATEGORY, Role.QUASI))
+    (bars,) = shape_of(table, Policy(columns)).values()
+    assert [row for row in bars if row["original"]] == []  # a few people: nor what is left of all
+    alone = Policy((Column("ward", Kind.CATEGORY, Role.QUASI),))
+    (bars,) = shape_of(table, alone).values()
+    assert {row["label"]: row["count"] for row in bars} == {"b": 340, "a": 60}
+
+
+def test_pictures_of_original_and_release_hide_small_cells() -> None:
+    rng = np.random.default_rng(0)
+    age = rng.integers(20, 60, 400)
+    table = pl.DataFrame({"age": age, "ward": np.where(age > 58, "rare", "usual")})
+    policy = Policy(
+        (Column("age", Kind.INTEGER, Role.QUASI), Column("ward", Kind.CATEGORY, Role.QUASI))
+    )
+    found = sides_of(table, table.with_columns(ward=pl.lit("usual")), policy, FEWEST)
+    assert list(found) == ["ward", "age"]  # what differs most comes first
+    cells = pair_of(table, table, policy, ["age", "ward"], FEWEST)
+    assert cells
+    assert min(cell["count"] for cell in cells) >= FEWEST
+
+
+def test_columns_say_only_the_reason_that_matters(asked: Asked, tmp_path: Path) -> None:
+    study = inspected(tmp_path, people().with_columns(pl.Series("name", NAMES)))
+    page = asked.ask("GET", f"/t/{study.id}/roles").text
+    assert "no evidence for another role" not in page.partition("<details")[0]
+    assert page.index('id="role-3"') < page.index('id="role-0"')  # what stays out comes first
+    assert '<svg class="spark"' in page
+
+
+def test_a_thousand_columns_are_one_page(asked: Asked, tmp_path: Path) -> None:
+    table = pl.DataFrame({f"c{place}": [i % 7 for i in range(40)] for place in range(1000)})
+    study = Study(tmp_path, "wide.csv")
+    table.write_csv(study.source)
+    columns = tuple(Column(name, Kind.INTEGER, Role.QUASI) for name in table.columns)
+    study.keep_policy(Policy(columns))
+    place = study.job("inspect").place
+    place.mkdir(parents=True)
+    (place / "job.json").write_text(json.dumps({"commands": [["inspect"]], "started": 0}))
+    found = [{"name": c.name, "distinct": 7, "missing": 0, "reason": SILENT} for c in columns]
+    told = {"records": 40, "share_unique": 1.0, "columns": found}
+    (place / "0.out").write_text(json.dumps(told))
+    (place / "0.code").write_text("0")
+    for page in ("data", "roles"):
+        assert asked.ask("GET", f"/t/{study.id}/{page}").status == 200
+    form = {"unit": "row", **{f"out-{place}": "on" for place in range(1000)}}
+    assert posted(asked, f"/t/{study.id}/first", then="roles", **form).status == 303
+
+
+def test_an_error_keeps_the_steps_and_the_way_back(asked: Asked, tmp_path: Path) -> None:
+    study = inspected(tmp_path, people())
+    before = f"http://127.0.0.1/t/{study.id}/context"
+    body = urlencode({"max_linkage": "abc"}).encode()
+    answer = asked.ask("POST", f"/t/{study.id}/context", body, referer=before)
+    assert answer.status == 400
+    assert f'href="/t/{study.id}/context">Go back' in answer.text
+    assert f'href="/t/{study.id}/release"' in answer.text  # the steps are still there
+
+
+def test_the_verdict_offers_what_helps(asked: Asked, tmp_path: Path, begun: list[Any]) -> None:
+    study = inspected(tmp_path, people())
+    released(study, 1, 0.0)
+    place = study.place / "releases" / "1" / "job"
+    judged = {"level": "caution", "reason": "It tells 'age'.", "details": []}
+    privacy = {**judged, "next": "Take larger groups, or leave out column 'age'."}
+    verdict = {"privacy": privacy, "use": {**judged, "level": "good", "next": "", "reason": ""}}
+    told = {"verdict": verdict, "chosen": {"k": 20, "why": "k = 20 is the best", "tried": []}}
+    (place / "0.out").write_text(json.dumps(told))
+    (place / "3.out").unlink()
+    page = asked.ask("GET", f"/t/{study.id}/releases/1").text
+    assert '<button name="k" value="30"' in page
+    assert '<button name="leave" value="0"' in page
+    assert posted(asked, f"/t/{study.id}/release", leave=0).status == 303
+    assert load_policy(study.policy_file).columns[0].role == "ignored"
+    made = Study(tmp_path, study.name).release(2)
+    assert made.facts["changed"] == "age was left out"
+    assert "--earlier" in begun[0][3]  # whoever has both can compare them
+    (study.place / "releases" / "1" / "policy.toml").write_text(study.policy_file.read_text())
+    study.set_column(0, role="quasi-identifier")
+    assert posted(asked, f"/t/{study.id}/releases/1/restore").status == 303
+    assert load_policy(study.policy_file).columns[0].role == "ignored"
+
+
+def test_rows_of_the_release_and_what_was_left_out_are_shown(asked: Asked, tmp_path: Path) -> None:
+    study = inspected(tmp_path, people())
+    released(study, 1, 0.0)
+    job = study.place / "releases" / "1" / "job"
+    told = json.loads((job / "0.out").read_text())
+    left = [{"column": "name", "why": "an identifier"}]
+    (job / "0.out").write_text(json.dumps({**told, "left_out": left}))
+    bars = [{"label": "20", "original": 0.4, "release": 0.5, "count": 20}]
+    drawn = {"columns": {"age": bars}, "header": ["age"], "rows": [["41"]], "records": 60}
+    (job / "2.out").write_text(json.dumps(drawn))
+    page = asked.ask("GET", f"/t/{study.id}/releases/1").text
+    for words in ("Rows of the release", '<td class="word">41</td>', "an identifier"):
+        assert words in page
+    look = f"/t/{study.id}/releases/1/look?x=0"
+    assert "chart-0" in asked.ask("GET", look).text
+    drawing = json.loads(asked.ask("GET", f"/t/{study.id}/releases/1/charts/chart-0").text)
+    assert "original" in json.dumps(drawing)
+    assert asked.ask("GET", f"/t/{study.id}/releases/1/charts/chart-9").status == 404
 
 
 def test_context_and_gates_are_in_the_policy(asked: Asked, tmp_path: Path) -> None:
@@ -173,20 +314,24 @@ def test_context_and_gates_are_in_the_policy(asked: Asked, tmp_path: Path) -> No
 
 def test_other_answers_have_another_place(tmp_path: Path) -> None:
     study = inspected(tmp_path, people())
-    control, explored = study.control_place, study.explore_place
+    explored = study.explore_place
     study.set_parameters("explore", {"k": [5]})
-    assert study.control_place == control
     assert study.explore_place != explored
+    before = study.explore_place
     study.set_person(2)
-    assert study.control_place != control
+    assert study.explore_place != before
 
 
-def test_pages_before_their_time_say_what_comes_first(asked: Asked, tmp_path: Path) -> None:
+def test_pages_before_their_time_lead_to_what_comes_first(asked: Asked, tmp_path: Path) -> None:
     people().write_csv(tmp_path / "people.csv")
     study = studies(tmp_path)[0]
-    for page in ("roles", "context", "control", "explore", "release"):
-        assert asked.ask("GET", f"/t/{study.id}/{page}").status == 400
-    assert asked.ask("GET", f"/t/{study.id}/data").status == 200
+    for page in ("roles", "context", "explore", "release"):
+        answer = asked.ask("GET", f"/t/{study.id}/{page}")
+        assert answer.status == 303
+        assert answer.headers["location"].endswith("/data")
+    page = asked.ask("GET", f"/t/{study.id}/data")
+    assert page.status == 200
+    assert "<span>Columns</span>" in page.text  # no link to what cannot be opened yet
     assert asked.ask("GET", f"/t/{study.id}").headers["location"].endswith("/data")
 
 
@@ -200,16 +345,17 @@ def released(study: Study, number: int, risk: float) -> None:
     place = study.place / "releases" / str(number)
     (place / "job").mkdir(parents=True)
     facts = {"file": "release.csv", "again": "again.csv", "label": "k = 5", "command": ["condense"]}
+    facts |= {"changed": ""}
     facts["created"] = f"2026-0{number}-01 12:00 UTC"
     (place / "run.json").write_text(json.dumps(facts))
     (place / "release.csv").write_text("age\n1\n")
-    job = {"commands": [["condense"], ["verify"], ["audit"]], "started": 0.0}
+    job = {"commands": [["condense"], ["verify"], ["pictures"], ["audit"]], "started": 0.0}
     (place / "job" / "job.json").write_text(json.dumps(job))
     judged = {"level": "good", "reason": "", "next": "", "details": []}
     rows = [{"attack": "earlier_membership", "rate": 0.6, "control": 0.5, "risk": risk}]
     worse = {**judged, "level": "bad" if risk else "good"}
     public = {"attacks": rows if risk else [], "verdict": {"privacy": worse, "use": judged}}
-    told = [{"verdict": {"privacy": judged, "use": judged}}, {}, public]
+    told = [{"verdict": {"privacy": judged, "use": judged}}, {}, {}, public]
     for place_of, result in enumerate(told):
         (place / "job" / f"{place_of}.out").write_text(json.dumps(result))
         (place / "job" / f"{place_of}.code").write_text("0")
@@ -245,13 +391,6 @@ def test_the_forecast_follows_the_points(tmp_path: Path) -> None:
         assert forecast(study, Exploration([copy, release])) == "about 80 s to go"
 
 
-def test_two_points_are_pinned_and_a_third_replaces_the_first(tmp_path: Path) -> None:
-    study = inspected(tmp_path, people())
-    for point in ("a", "b", "c", "c", "d"):
-        study.pin(point)
-    assert study.pinned == ["b", "d"]
-
-
 def explored(study: Study, *levels: str) -> list[Point]:
     """Points as the job of the app would have left them, of k = 5, 10, ..."""
     attacks = {"linkage": {"risk": 0.09, "risk_high": 0.2, "control": 0.1}}
@@ -273,32 +412,21 @@ def explored(study: Study, *levels: str) -> list[Point]:
 
 def test_a_release_that_does_not_pass_does_not_look_approved(asked: Asked, tmp_path: Path) -> None:
     study = inspected(tmp_path, people())
-    people(30).write_csv(tmp_path / "others.csv")
-    study.answer(unit="row", control={"file": "others.csv"}, point="p2")
     explored(study, "caution", "caution")
     page = asked.ask("GET", f"/t/{study.id}/explore").text
     assert "<h2>No k passes</h2>" in page
     assert "The smallest k that passes" not in page
     assert '<button id="choose" class="second">' in page
-    page = html.unescape(asked.ask("GET", f"/t/{study.id}/release").text)
-    assert "No k passes" in page
-    assert '<button id="make" class="second">' in page
-    assert '<span class="no">✕ no</span> The chosen release passes (privacy: caution)' in page
 
 
-def test_a_release_that_passes_is_offered(asked: Asked, tmp_path: Path) -> None:
+def test_a_release_that_passes_is_offered(asked: Asked, tmp_path: Path, begun: list[Any]) -> None:
     study = inspected(tmp_path, people())
-    people(30).write_csv(tmp_path / "others.csv")
-    study.answer(unit="row", control={"file": "others.csv"}, point="p3")
     explored(study, "bad", "good", "good")
     assert "The smallest k that passes" in asked.ask("GET", f"/t/{study.id}/explore").text
-    page = html.unescape(asked.ask("GET", f"/t/{study.id}/release").text)
-    assert '<button id="make">Make the release</button>' in page
-    assert '<span class="yes">✓ yes</span> The chosen release passes (privacy: good)' in page
-    study.answer(point="p1")
-    page = html.unescape(asked.ask("GET", f"/t/{study.id}/release").text)
-    assert "This release does not pass" in page
-    assert "It is bad." in page
+    assert posted(asked, f"/t/{study.id}/release", point="p2").status == 303
+    condense = begun[0][0]
+    assert condense[condense.index("--k") + 1] == "10"
+    assert posted(asked, f"/t/{study.id}/release", point="p9").status == 400
 
 
 def test_tables_of_the_same_people_are_not_torn_apart_in_silence(

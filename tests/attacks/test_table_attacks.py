@@ -371,3 +371,11 @@ def test_counts_of_cells_are_those_of_slow_code() -> None:
             )
             expected[row] += np.log((held + 0.5) / (usual * 50 / 30 + 0.5))
     assert _surplus(cells, sets, 0.5, rng) == pytest.approx(expected / 2)
+
+
+def test_a_copy_that_strangers_have_as_well_tells_next_to_nothing() -> None:
+    dense = AttackResult("exact_copies", 5_000, 3_700, 0, control_successes=3_500).to_dict()
+    sparse = AttackResult("exact_copies", 5_000, 300, 0, control_successes=100).to_dict()
+    assert dense["risk"] == pytest.approx(sparse["risk"])
+    assert grade("exact_copies", dense, 20) == ""
+    assert grade("exact_copies", sparse, 20) == "notable"

@@ -237,3 +237,19 @@ def test_a_model_is_tested_on_other_people() -> None:
     train, test = _split(tables, np.random.default_rng(0))
     assert len(np.unique(test[0].people)) == 12
     assert not set(train[0].people.tolist()) & set(test[0].people.tolist())
+
+
+def test_effects_of_what_hardly_anybody_has_are_not_judged() -> None:
+    rng = np.random.default_rng(0)
+    x, rare = rng.normal(size=400), np.where(rng.random(400) < 0.03, 1.0, 0.0)
+    table = pl.DataFrame({f"y{n}": x + 9 * rare + rng.normal(size=400) for n in range(3)})
+    table = table.with_columns(x=pl.Series(x), rare=pl.Series(rare))
+    other = table.with_columns(rare=pl.Series(rng.permutation(rare)))
+    found, _ = fitness_module._effects(align(table, other, None, None), rng)
+    assert found["effects_lost"] == 0
+    common = table.with_columns(rare=pl.Series((rng.random(400) < 0.4).astype(float)))
+    common = common.with_columns(pl.col(f"y{n}") + 9 * pl.col("rare") for n in range(3))
+    lost = common.with_columns(rare=pl.Series(rng.permutation(common["rare"].to_numpy())))
+    found, told = fitness_module._effects(align(common, lost, None, None), rng)
+    assert found["effects_lost"] > 0.2
+    assert "rare" in str(told)

@@ -203,3 +203,40 @@ def test_what_chance_shows_in_one_release_of_several_is_dropped() -> None:
     calm = AttackResult("exact_copies", 10, 1, 0, 0, 5)
     assert BEYOND_CHANCE not in pooled([alarmed, calm, calm]).details
     assert pooled([alarmed, alarmed, calm]).details[BEYOND_CHANCE] == pytest.approx(0.2)
+
+
+def test_splits_go_on_while_that_may_decide() -> None:
+    """Of 45 people a coin is guessed in too few attempts; a leak needs no second look."""
+
+    def coins(part: pl.DataFrame, seed: int) -> pl.DataFrame:
+        return strangers(part, seed).select(pl.all().sign())
+
+    def releases(table: pl.DataFrame, make) -> int:
+        rng = np.random.default_rng(0)
+        return attack_splits(table, COLUMNS, make, rng, 3, most=1000, patient=True).releases
+
+    assert releases(people(45).select(pl.all().sign()), coins) > 3
+    assert releases(people(45), leaky) == 3
+
+
+@pytest.mark.slow
+def test_people_with_several_rows_are_pooled_by_person() -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"who": np.repeat(np.arange(90), 3), "x": rng.normal(size=270).round(2)})
+    table = table.with_columns(y=pl.Series(rng.integers(0, 9, 270)))
+    columns = [
+        Column("who", Kind.INTEGER, Role.PERSON),
+        Column("x", Kind.DECIMAL),
+        Column("y", Kind.INTEGER),
+    ]
+
+    def make(part: pl.DataFrame, seed: int) -> pl.DataFrame:
+        own = np.random.default_rng(seed)
+        drawn = part.with_columns(x=pl.Series(own.normal(size=part.height)))
+        return drawn.with_columns(pl.col("who").rank("dense").cast(pl.Int64))
+
+    splits = attack_splits(table, columns, make, np.random.default_rng(0), 6, most=1000)
+    found = {one.name: one for one in splits.attacks}
+    for name in ("linkage", "inference:rows", "linkage:rows"):
+        assert (found[name].attempts, found[name].independent) == (6 * 60, 90)
+        assert found[name].error is not None

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from tulle._commands._decision import Refused
-from tulle._commands.baseline import baseline
+from tulle._commands.baseline import baseline, recover
 from tulle._commands.verify import verify
 from tulle.cli import tulle
-from tulle.errors import ParameterError
+from tulle.errors import ParameterError, TulleError
 
 
 @pytest.fixture
@@ -71,3 +71,47 @@ def test_options_of_another_method_are_refused(source: Path, tmp_path: Path) -> 
         baseline(source, tmp_path / "release.csv", method="randomize", k=5)
     wrong = CliRunner().invoke(tulle, ["baseline", str(source), "-o", "x.csv", "--method", "swap"])
     assert wrong.exit_code == 2
+
+
+def test_a_rotation_is_attacked_as_somebody_turns_it_back(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "turned.csv"
+    asked = {"method": "rotate", "target": "ill", "holdout": 0.2, "seed": 0}
+    with pytest.raises(Refused):  # without noise, known records undo it
+        baseline(source, output, **asked)
+    assert not output.exists()
+    made = baseline(source, output, **asked, accept_risk="a test")
+    assert made.audit.verdict["use"]["level"] == "undecided"
+    release = pl.read_csv(output)
+    assert release.columns == ["c1", "c2", "c3", "c4", "c5", "ill"]  # three towns
+    fewer = baseline(source, tmp_path / "less.csv", **asked, components=2, accept_risk="a test")
+    assert fewer.summary["components"] == 2
+    assert verify(output)
+    with pytest.raises(ParameterError, match="--components.*rotate"):
+        run = CliRunner().invoke(
+            tulle, ["baseline", str(source), "-o", str(tmp_path / "x.csv"), "--components", "2"]
+        )
+        raise run.exception or AssertionError(run.output)
+
+
+def test_distributions_are_recovered_from_a_release_by_its_manifest(
+    source: Path, tmp_path: Path
+) -> None:
+    output, shares = tmp_path / "noisy.csv", tmp_path / "shares.csv"
+    baseline(
+        source, output, method="randomize", noise=0.5, keep=0.5, holdout=0.2, seed=0,
+        accept_risk="a test",
+    )  # fmt: skip
+    run = CliRunner().invoke(
+        tulle, ["baseline", str(output), "--recover", "-o", str(shares), "--bins", "12"]
+    )
+    assert run.exit_code == 0, run.output
+    found = pl.read_csv(shares, schema_overrides={"value": pl.String})
+    towns = found.filter(pl.col("column") == "town")
+    assert set(towns["value"]) == {"Bern", "Chur", "Genf"}
+    for part in found.partition_by("column"):
+        assert part["share"].sum() == pytest.approx(1)
+    ages = found.filter(pl.col("column") == "age").with_columns(pl.col("value").cast(float))
+    mean = (ages["value"] * ages["share"]).sum()
+    assert mean == pytest.approx(pl.read_csv(source)["age"].mean(), abs=2)
+    with pytest.raises(TulleError):
+        recover(source, tmp_path / "other.csv")

@@ -48,6 +48,19 @@ def test_rules_leave_and_the_secret_stays(files: tuple[Path, Path], tmp_path: Pa
     assert report.exists()
 
 
+def test_the_rules_file_of_baskets_serves_here_too(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    baskets, secret = files
+    asked = {"rules": secret, "share": "rules", "min_support": "10%", "min_confidence": "50%"}
+    hide(baskets, tmp_path / "plain.csv", **asked)
+    secret.write_text("1 -> 3 ; disclosure=25%\nkeep: 1, 2\nkeep: 1, 3\n")
+    made = hide(baskets, tmp_path / "own.csv", **asked)
+    assert (tmp_path / "own.csv").read_text() == (tmp_path / "plain.csv").read_text()
+    assert [note for note in made.notes if note.startswith("1 rule has thresholds")]
+    assert [note for note in made.notes if note.startswith("1 of 2 itemsets to keep")]
+
+
 def test_options_of_baskets_are_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
     baskets, secret = files
     limits = {"min_support": "10%", "min_confidence": "50%"}

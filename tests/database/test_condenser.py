@@ -225,3 +225,33 @@ def test_a_table_of_visits_is_released_with_people() -> None:
     assert within < 0.5 * released["pay"].std()  # rows of a released person are alike
     assert any("'year'" in note for note in condenser.notes_)
     assert condenser.sample(20)["who"].n_unique() == 20
+
+
+def siblings(people: int = 200) -> Database:
+    """Stays and moves of the same people, both of which begin on the same day."""
+    rng = np.random.default_rng(3)
+    first = rng.integers(1990, 2015, people)
+    tables = {
+        "people": pl.DataFrame({"id": np.arange(people), "sex": rng.choice(["f", "m"], people)})
+    }
+    for name in ("stays", "moves"):
+        counts = rng.integers(1, 5, people)
+        who = np.repeat(np.arange(people), counts)
+        place = np.arange(len(who)) - np.repeat(np.cumsum(counts) - counts, counts)
+        year = first[who] + place * rng.integers(1, 3, people)[who]
+        tables[name] = pl.DataFrame({"id": who, "year": year, "x": rng.normal(size=len(who))})
+    return Database(
+        tables, people="people", key="id",
+        links=dict.fromkeys(("stays", "moves"), ("id", "people")),
+        order={"stays": ["year"], "moves": ["year"]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", [None, ["min(stays.year) = min(moves.year)"]])
+def test_sibling_tables_that_begin_together_do_so_in_the_release(rules: list[str] | None) -> None:
+    condenser = DatabaseCondenser(10, rules=rules, random_state=0).fit(siblings())
+    made = condenser.sample()
+    firsts = [made[name].group_by("id").agg(pl.col("year").min()) for name in ("stays", "moves")]
+    both = firsts[0].join(firsts[1], on="id")
+    assert both.height == 200
+    assert (both["year"] == both["year_right"]).all()

@@ -173,3 +173,39 @@ def test_the_ledger_holds_no_estimate_of_the_original() -> None:
     assert one["kinds"]["mean"]["factor"] == pytest.approx(
         other["kinds"]["mean"]["factor"], abs=0.2
     )
+
+
+# -- survey weights ------------------------------------------------------------------------------
+
+
+def weighted(seed: int, n: int = 600) -> pl.DataFrame:
+    rng = np.random.default_rng(seed + 100)
+    return table(seed, n).with_columns(w=2 + pl.col("x").tanh() + pl.Series(rng.random(n)))
+
+
+def test_the_ledger_measures_weighted_estimates() -> None:
+    original, release = weighted(0, 2_000), weighted(1, 2_000)
+    ledger = error_ledger(original, release, weight="w", questions=["mean(x)"], random_state=0)
+    assert ledger["weight"] == "w"
+    assert not any("w" in kind["columns"] for kind in ledger["kinds"].values())
+    (found,) = estimate(release, "mean(x)", ledger=ledger, weight="w").to_dicts()
+    true = float((original["x"] * original["w"]).sum() / original["w"].sum())
+    assert found["low"] <= true <= found["high"]
+    assert abs(true - float(original["x"].mean())) > 0.1  # type: ignore[arg-type]
+
+
+def test_a_ledger_says_nothing_of_estimates_with_other_weights() -> None:
+    release = weighted(0)
+    (row,) = estimate(release, "mean(y)", ledger=fake(), weight="w").to_dicts()
+    assert row["estimate"] is None
+    assert "weight none" in row["note"]
+    (plain,) = estimate(release, "mean(y)", ledger=fake(), weight="").to_dicts()
+    assert plain["low"] is not None
+    with pytest.raises(ParameterError, match="no column 'v' of weights"):
+        estimate(release, "mean(y)", weight="v")
+
+
+def test_weighted_totals_do_not_grow_with_the_records_of_the_original() -> None:
+    release = weighted(0)
+    (row,) = estimate(release, "total(y)", records=6_000, weight="w").to_dicts()
+    assert row["estimate"] == pytest.approx((release["y"] * release["w"]).sum())

@@ -152,3 +152,50 @@ def test_brackets_and_words_inside_quotes_do_not_count() -> None:
 
 def test_a_target_that_follows_from_the_terms_has_no_answer(wages: pl.DataFrame) -> None:
     assert answer(parse_question("ols(lwage ~ educ + lwage)", wages), wages) == {}
+
+
+# -- survey weights ------------------------------------------------------------------------------
+
+
+def weighted_table() -> pl.DataFrame:
+    rng = np.random.default_rng(5)
+    x, count = rng.normal(size=300), rng.integers(1, 5, 300)
+    y = 0.7 * x + rng.normal(size=300)
+    flag = (rng.random(300) < 1 / (1 + np.exp(-x))).astype(int)
+    return pl.DataFrame({"x": x, "y": y, "flag": flag, "w": count})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mean(x)", "total(y)", "share(x > 0)", "ols(y ~ x)", "logit(flag ~ x)", "mean(y) by flag"],
+)
+def test_a_whole_weight_counts_a_record_so_often(text: str) -> None:
+    table = weighted_table()
+    repeated = table.select(pl.all().repeat_by("w").explode())
+    question = parse_question(text, table)
+    found, plain = answer(question, table, weight="w"), answer(question, repeated)
+    assert found.keys() == plain.keys()
+    for key, figure in found.items():
+        assert figure.value == pytest.approx(plain[key].value)
+        assert figure.variance > plain[key].variance or text.startswith("total")
+        assert figure.records < plain[key].records  # people are counted, not weights
+
+
+@pytest.mark.parametrize(
+    "text", ["mean(x)", "total(y)", "share(x > 0)", "median(y)", "ols(y ~ x)", "logit(flag ~ x)"]
+)
+def test_equal_weights_change_nothing_but_totals(text: str) -> None:
+    table = weighted_table().with_columns(one=pl.lit(2.0))
+    question = parse_question(text, table)
+    scale = 2 if text.startswith("total") else 1
+    for key, figure in answer(question, table).items():
+        found = answer(question, table, weight="one")[key]
+        assert found.value == pytest.approx(scale * figure.value)
+        assert found.variance == pytest.approx(scale**2 * figure.variance)
+
+
+def test_a_weighted_quantile_has_half_of_the_weights_below_it() -> None:
+    table = weighted_table()
+    (found,) = answer(parse_question("median(x)", table), table, weight="w").values()
+    below = table.filter(pl.col("x") <= found.value)["w"].sum() / table["w"].sum()
+    assert below == pytest.approx(0.5, abs=0.01)

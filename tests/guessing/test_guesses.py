@@ -220,6 +220,7 @@ def test_sentinels_are_proposed(values, code, kind):
         rng.integers(1, 10, 2000),  # 9 is an answer
         rng.normal(0, 10, 2000).round().astype(int),
         [0, 1, 2, 3, 4, 5, 9] * 3 + [0] * 500 + [1] * 200,  # one large family
+        np.repeat([-6, -2, 0, 1, 2, 5], 50),  # years of schooling more or less than 14
     ],
 )
 def test_values_are_not_taken_for_codes(values):

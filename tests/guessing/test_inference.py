@@ -60,7 +60,7 @@ EXPECTED = {
     "age": (Kind.INTEGER, QUASI),
     "birth_date": (Kind.DATETIME, QUASI),
     "workclass": (Kind.CATEGORY, QUASI),
-    "fnlwgt": (Kind.INTEGER, QUASI),
+    "fnlwgt": (Kind.INTEGER, Role.WEIGHT),
     "education-num": (Kind.ORDERED, QUASI),
     "sex": (Kind.CATEGORY, QUASI),
     "zip": (Kind.CATEGORY, ID),  # held by one person each
@@ -82,7 +82,7 @@ def test_a_realistic_table() -> None:
     frame = census()
     found = {column.name: column for column in infer_columns(frame)}
     assert {name: (c.kind, c.role) for name, c in found.items()} == EXPECTED
-    assert [name for name, column in found.items() if not column.reason] == ["fnlwgt"]
+    assert [name for name, column in found.items() if not column.reason] == []
     assert [g.column.name for g in guess_columns(frame) if g.needs_decision] == ["zip"]
 
 
@@ -225,3 +225,25 @@ def test_numbers_are_classes_if_each_comes_often(values: int, records: int, clas
     assert is_class(numbers, Kind.CATEGORY)
     assert is_class(numbers.cast(pl.String))
     assert not is_class(numbers.cast(pl.Datetime("us")))
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "role"),
+    [
+        ("anweight", 0.2, Role.WEIGHT),
+        ("Hochrechnungsfaktor", 0.2, Role.WEIGHT),
+        ("anweight", -1.0, Role.QUASI),
+        ("weight", 0.2, Role.QUASI),  # of a body
+        ("birth_weight", 0.2, Role.QUASI),
+    ],
+)
+def test_survey_weights_are_named_so_and_not_below_zero(name: str, low: float, role: Role) -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"age": rng.integers(18, 90, 200), name: rng.uniform(low, 3, 200)})
+    assert infer_columns(table)[1].role is role
+
+
+def test_of_several_survey_weights_the_last_is_kept() -> None:
+    weights = np.random.default_rng(0).uniform(0.2, 3, 200)
+    table = pl.DataFrame({"dweight": weights, "pspwght": 2 * weights, "anweight": 3 * weights})
+    assert [c.role for c in infer_columns(table)] == [Role.IGNORED, Role.IGNORED, Role.WEIGHT]

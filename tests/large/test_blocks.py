@@ -501,9 +501,20 @@ def test_work_within_work_stays_on_its_thread() -> None:
     assert all(len(threads) == 1 for threads in in_order(inner, range(6), 2))
 
 
-def test_equal_rows_are_kept_apart_one_by_one_and_people_as_a_whole() -> None:
+def test_equal_rows_share_a_lot_unless_very_many_have_it() -> None:
+    rows = pl.DataFrame({"x": np.repeat(np.arange(1_000), 4)})
+    out = rows.with_columns(out=Apart(0.25, 5, None).among(rows))
+    assert set(out.group_by("x").agg(pl.col("out").mean())["out"]) == {0.0, 1.0}
+    mixed = rows.sample(fraction=1.0, shuffle=True, seed=1)
+    batches = [
+        part.with_columns(out=Apart(0.25, 5, None).among(part)) for part in mixed.iter_slices(70)
+    ]
+    assert pl.concat(batches).sort("x").equals(out)  # in any order and in any batches
+
+
+def test_rows_that_very_many_have_are_kept_apart_one_by_one_and_people_as_a_whole() -> None:
     rows = pl.DataFrame({"x": np.repeat([1, 2, 3, 4], 1_000), "who": np.arange(4_000) // 8})
-    apart = Apart(0.25, 5, None)
+    apart = Apart(0.25, 5, None, 7, np.unique(row_keys(rows.select("x"), 7)))
     kept = rows.select("x").with_columns(out=apart.among(rows.select("x")))
     shares = kept.group_by("x").agg(pl.col("out").mean())["out"]
     assert shares.min() > 0.18

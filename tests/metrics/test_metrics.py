@@ -17,7 +17,7 @@ from tulle._metrics.covariance import association, covariance_compatibility, spr
 from tulle._metrics.groups import group_facts, group_rows
 from tulle._metrics.loss import interval_width, interval_widths
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle._metrics.models import MiningScores, propensity, train_on_release
+from tulle._metrics.models import Lesson, MiningScores, propensity, train_on_release
 
 values = st.lists(st.integers(-20, 20), min_size=1, max_size=30)
 
@@ -142,26 +142,26 @@ def test_a_copy_trains_as_well_as_the_original_and_noise_does_not() -> None:
     rng = np.random.default_rng(0)
     order = rng.permutation(150)
     train, test = order[:100], order[100:]
-    original, held = (iris.data[train], iris.target[train]), (iris.data[test], iris.target[test])
+    original, held = (Lesson(iris.data[some], iris.target[some]) for some in (train, test))
     one = KNeighborsClassifier(1)
     same = train_on_release(original, original, held, estimator=one)
     assert same.original == same.release == one.fit(*original).score(*held)
     assert same.ratio == 1
-    noise = (rng.permutation(original[0]), original[1])
+    noise = Lesson(rng.permutation(original[0]), original[1])
     assert train_on_release(original, noise, held, estimator=one).ratio < 0.8
     assert train_on_release(original, original, held).ratio == 1
-    single = (original[0], np.zeros(100, dtype=int))
+    single = Lesson(original[0], np.zeros(100, dtype=int))
     assert train_on_release(original, single, held).release == np.mean(held[1] == 0)
 
 
 def test_numbers_are_scored_by_r2() -> None:
     sugar = load_diabetes()
-    part = (sugar.data[:300], sugar.target[:300])
-    held = (sugar.data[300:], sugar.target[300:])
+    part = Lesson(sugar.data[:300], sugar.target[:300])
+    held = Lesson(sugar.data[300:], sugar.target[300:])
     scores = train_on_release(part, part, held, classes=False)
     assert scores.original == scores.release
     assert math.isnan(MiningScores(-0.1, 0.2).ratio)
-    flat = (part[0], np.full(300, part[1][0]))
+    flat = Lesson(part[0], np.full(300, part[1][0]))
     assert train_on_release(part, flat, held, classes=False).release <= 0
 
 

@@ -64,3 +64,20 @@ def test_a_sentinel_is_not_a_number_to_a_rule() -> None:
     whole = release.filter(pl.col("total") != 9999)
     assert (whole["total"] == whole["a"] + whole["b"]).all()
     assert 0.03 < 1 - whole.height / release.height < 0.1
+
+
+@pytest.mark.slow
+def test_numbers_of_single_precision_stay_so_and_formulas_too() -> None:
+    """Stata holds 0.91 in four bytes and exports 0.9100000262260437."""
+    rng = np.random.default_rng(3)
+    price = rng.gamma(9, 0.1, 600).round(2).astype(np.float32).astype(np.float64) + 0.0
+    log = np.log(price).astype(np.float32).astype(np.float64)
+    table = pl.DataFrame({"price": price, "lprice": log, "size": rng.integers(1, 40, 600)})
+    condenser = Condenser(10, random_state=0)
+    release = condenser.fit_resample(table)
+    assert "lprice = log(price)" in {rule.rule for rule in condenser.rules_}
+    prices = release["price"].to_numpy()
+    assert (prices.astype(np.float32) == prices).all()
+    assert (np.abs(prices - prices.round(2)) < 1e-6).all()
+    made = np.log(prices).astype(np.float32).astype(np.float64)
+    np.testing.assert_array_equal(release["lprice"].to_numpy(), made)

@@ -158,6 +158,7 @@ def explored() -> dict[str, Any]:
             "low": 0.5 / (k or 1),
             "high": 1.2 / (k or 1),
             "utility": 0.9 - (k or 0) / 100,
+            "passes": k is not None and k > 5,
             "chosen": k == 10,
             "link": f"#point-{k}",
         }
@@ -177,7 +178,14 @@ def explored() -> dict[str, Any]:
         {"curve": "best attacker", "seconds": 2.0**n, "measure": "area", "value": 0.5 + n / 20}
         for n in range(4)
     ]
+    cells = [
+        {"x": str(x), "y": str(y), "of": of, "share": 0.25, "count": 30, "x_place": x, "y_place": y}
+        for of in ("original", "release")
+        for x in (0, 1)
+        for y in (0, 1)
+    ]
     charts = [
+        {"type": "chart", "chart": "grid", "title": "Two columns", "rows": cells},
         {"type": "chart", "chart": "challenge", "title": "Challenge", "rows": spent},
         {"type": "chart", "chart": "frontier", "title": "Frontier", "rows": points},
         {"type": "chart", "chart": "over_k", "title": "Over k", "rows": over},

@@ -13,7 +13,6 @@ from tests.reference import rules as slow
 from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules import RuleHider, choose_rules
 from tulle.rules import _classes as classes
-from tulle.rules import _search as impact
 from tulle.rules._search import Impact
 from tulle.rules.mine import implications, mine
 from tulle.transactions import Transactions
@@ -40,14 +39,11 @@ def small_impact() -> tuple[Transactions, Any]:
 
 @given(data=st.data())
 @few(25)
-def test_walks_and_matrix_agree_with_counting(data: Any) -> None:
+def test_walks_agree_with_counting(data: Any) -> None:
     baskets = Transactions.from_lists(shop(1, 40, 7))
     rules = implications(mine(baskets, 4), Fraction(1, 2), 1)
     spare = np.zeros(len(rules), dtype=bool)
-    by_matrix = Impact(baskets, rules, 4, Fraction(1, 2), spare)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(impact, "_SMALL", -1)
-        by_walk = Impact(baskets, rules, 4, Fraction(1, 2), spare)
+    one = Impact(baskets, rules, 4, Fraction(1, 2), spare)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     kept = rng.random(len(baskets.items)) < 0.8
     rows = np.flatnonzero(rng.random(len(baskets)) < 0.7)
@@ -67,23 +63,12 @@ def test_walks_and_matrix_agree_with_counting(data: Any) -> None:
         ]
         for basket in new
     ]
-    for one in (by_matrix, by_walk):
-        place = one.tree.place
-        assert one.lost(kept, rows)[place].tolist() == lost
-        own = np.empty_like(weight)
-        own[place] = weight
-        assert np.allclose(one.costs(kept, rows, own, items), costs)
-        assert one.support[place].tolist() == rules.itemsets.support.tolist()
-
-
-def test_both_ways_release_the_same() -> None:
-    baskets = shop(2)
-    chosen = choose_rules(baskets, 4, min_support=12, min_confidence=0.5, random_state=0)
-    options: dict[str, Any] = {"min_support": 12, "min_confidence": 0.5, "random_state": 3}
-    expected = RuleHider(chosen, **options).fit_transform(baskets)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(impact, "_SMALL", -1)
-        assert RuleHider(chosen, **options).fit_transform(baskets) == expected
+    place = one.tree.place
+    assert one.lost(kept, rows)[place].tolist() == lost
+    own = np.empty_like(weight)
+    own[place] = weight
+    assert np.allclose(one.costs(kept, rows, own, items), costs)
+    assert one.support[place].tolist() == rules.itemsets.support.tolist()
 
 
 @pytest.mark.parametrize("seed_", [0, 1, 2])
@@ -135,9 +120,7 @@ def test_many_candidates_are_cut_to_the_shortest_and_still_hide() -> None:
 def test_classes_cost_what_walks_cost() -> None:
     baskets = Transactions.from_lists(shop(1, 60, 7))
     rules = implications(mine(baskets, 4), Fraction(1, 2), 1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(impact, "_SMALL", -1)
-        one = Impact(baskets, rules, 4, Fraction(1, 2), np.zeros(len(rules), dtype=bool))
+    one = Impact(baskets, rules, 4, Fraction(1, 2), np.zeros(len(rules), dtype=bool))
     rng = np.random.default_rng(0)
     kept = rng.random(len(baskets.items)) < 0.97  # most baskets are as they came
     rows, items = np.arange(3, 50), np.array([0, 2, 3])

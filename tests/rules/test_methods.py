@@ -10,13 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.examples import few
 from tests.reference import rules as slow
 from tulle._choices import LOOKAHEADS, VICTIMS
 from tulle.errors import PrivacyError
 from tulle.rules import _classic as verykios
 from tulle.rules import _classic as victims
-from tulle.rules import _window as window
 from tulle.rules._blocking import blocking, interval_of, refuse_middles, sure_rows
 from tulle.rules._sensitive import Edits, SensitiveRules, Thresholds
 from tulle.rules._window import slide
@@ -93,23 +91,6 @@ def test_disclosure_is_a_share_of_each_window() -> None:
     assert leaving == [Fraction(1, 2)]
     kept = slide(sensitive.baskets, sensitive.whole, leaving, window=2)
     assert slow.support(result(sensitive, Edits(kept)), [0, 1]) == 1
-
-
-@given(problems(), st.integers(1, 20), st.sampled_from(LOOKAHEADS))
-@few(30)
-def test_kernels_of_swa_equal_their_twins(problem: Any, size: int, lookahead: str) -> None:
-    _, sensitive = problem
-    leaving = [limit.leaving for limit in sensitive.limits]
-    options = {"window": size, "lookahead": lookahead, "seed": 1}
-
-    def kept() -> Any:
-        return slide(sensitive.baskets, sensitive.whole, leaving, **options).tolist()
-
-    expected = kept()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(window, "_FEW_CELLS", -1)
-        patch.setattr(window, "_FEW_PAIRS", -1)
-        assert kept() == expected
 
 
 @pytest.mark.parametrize("method", ["naive", "minfia", "maxfia", "rra", "iga"])

@@ -19,8 +19,7 @@ from tests.reference import rules as slow
 from tulle import rules
 from tulle.errors import DataError, ParameterError
 from tulle.rules import mine as implication
-from tulle.rules import mine as itemsets
-from tulle.rules.mine import Itemsets, mine, mine_large, mine_small, rules_large, rules_small
+from tulle.rules.mine import Itemsets, implications, mine
 from tulle.transactions import Transactions
 
 BASKETS = st.lists(st.sets(st.integers(0, 5), min_size=1), min_size=1, max_size=14)
@@ -41,36 +40,37 @@ def as_dict(found: Itemsets) -> dict[frozenset[int], int]:
 
 
 @given(BASKETS, st.integers(1, 5))
-def test_both_ways_find_all_itemsets(baskets: list[set[int]], minimum: int) -> None:
-    expected = slow.itemsets(baskets, minimum)
-    data = coded(baskets)
-    assert as_dict(mine_large(data, minimum)) == expected
-    small = mine_small(data, minimum)
-    assert small is not None
-    assert as_dict(small) == expected
+def test_all_itemsets_are_found(baskets: list[set[int]], minimum: int) -> None:
+    assert as_dict(mine(coded(baskets), minimum)) == slow.itemsets(baskets, minimum)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.4])  # sparse and dense kernel
-def test_large_data_find_the_same_both_ways(share: float) -> None:
+def test_large_data_find_what_mlxtend_finds(share: float) -> None:
     rng = np.random.default_rng(3)
-    data = Transactions.from_lists(slow.random_baskets(rng, 900, 60 if share < 0.1 else 14, share))
-    small = mine_small(data, 20)
-    assert small is not None
-    assert as_dict(mine_large(data, 20)) == as_dict(small)
+    baskets = slow.random_baskets(rng, 900, 60 if share < 0.1 else 14, share)
+    data = Transactions.from_lists(baskets)
+    wide = pd.DataFrame([{name: name in basket for name in data.names} for basket in baskets])
+    frequent = fpgrowth(wide, min_support=20 / len(data), use_colnames=True)
+    code = {name: place for place, name in enumerate(data.names.tolist())}
+    expected = {
+        frozenset(code[name] for name in names): round(held * len(data))
+        for held, names in zip(frequent["support"], frequent["itemsets"])
+    }
+    assert as_dict(mine(data, 20)) == expected
 
 
 def test_items_of_every_basket_and_many_perfect_extensions() -> None:
     baskets = [set(range(6))] * 3 + [{0, 1}]
-    assert as_dict(mine_large(coded(baskets), 3)) == slow.itemsets(baskets, 3)
+    assert as_dict(mine(coded(baskets), 3)) == slow.itemsets(baskets, 3)
 
 
 def test_too_many_rules_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(implication, "MOST_RULES", 49)
     found = mine(Transactions.from_lists([["a", "b", "c", "d"]] * 3), 1)
     with pytest.raises(DataError, match="49 rules.*min_support"):
-        implication.rules_large(found, Fraction(1, 2), 9)
+        implication.implications(found, Fraction(1, 2), 9)
     monkeypatch.setattr(implication, "MOST_RULES", 50)
-    assert len(implication.rules_large(found, Fraction(1, 2), 9)) == 50
+    assert len(implication.implications(found, Fraction(1, 2), 9)) == 50
 
 
 def test_too_many_itemsets_is_an_error() -> None:
@@ -80,19 +80,16 @@ def test_too_many_itemsets_is_an_error() -> None:
 
 
 @given(BASKETS, st.integers(1, 4), st.sampled_from([Fraction(0), Fraction(3, 5), Fraction(1)]))
-def test_both_ways_find_all_rules(
-    baskets: list[set[int]], minimum: int, confidence: Fraction
-) -> None:
+def test_all_rules_are_found(baskets: list[set[int]], minimum: int, confidence: Fraction) -> None:
     found = mine(coded(baskets), minimum)
     for longest in (1, 99):
         expected = slow.rules(baskets, minimum, confidence, longest)
-        for way in (rules_small, rules_large):
-            got = way(found, confidence, longest)
-            sets = [frozenset(found.codes(node).tolist()) for node in range(len(found))]
-            assert {
-                (sets[left], sets[right]): int(found.support[whole])
-                for whole, left, right in got.nodes.tolist()
-            } == expected
+        got = implications(found, confidence, longest)
+        sets = [frozenset(found.codes(node).tolist()) for node in range(len(found))]
+        assert {
+            (sets[left], sets[right]): int(found.support[whole])
+            for whole, left, right in got.nodes.tolist()
+        } == expected
 
 
 @pytest.mark.slow
@@ -110,22 +107,6 @@ def test_support_of_the_antecedent(baskets: list[set[int]], minimum: int, sure: 
     )
     sides = zip(found["antecedent"].to_list(), found["consequent"].to_list())
     assert {(frozenset(left), frozenset(right)) for left, right in sides} == expected
-
-
-@given(BASKETS, st.integers(1, 4))
-@few(30)
-def test_sizes_and_rows_of_sets_are_the_same_both_ways(
-    baskets: list[set[int]], minimum: int
-) -> None:
-    found = mine(coded(baskets), minimum)
-
-    def looked_at(loaded: bool) -> list[Any]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(itemsets, "kernels_are_loaded", lambda: loaded)
-            one = Itemsets(found.parent, found.item, found.support)
-            return [one.sizes.tolist(), *(part.tolist() for part in one.rows)]
-
-    assert looked_at(False) == looked_at(True)
 
 
 @given(BASKETS, st.integers(1, 4))

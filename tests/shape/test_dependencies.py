@@ -114,3 +114,15 @@ def test_rows_whose_code_was_moved_do_not_break_what_the_others_follow(
     )
     assert links["sector"].source == "code"
     assert (links["sector"].restore(np.arange(20), rng) == np.arange(20) // 5).all()
+
+
+def test_rare_codes_that_took_a_code_nearby_do_not_refute_a_map() -> None:
+    """The counties of few people moved to one of another state, which has none of them."""
+    of_many = np.repeat([0, 1, 2, 3], 300)
+    moved = np.arange(N) >= len(of_many)
+    county = np.r_[of_many, np.repeat([0, 2], 400)]
+    state = np.r_[of_many // 2, np.repeat([1, 0], 400)]
+    links = found(
+        CategoryColumn("county", county, 4, moved=moved), CategoryColumn("state", state, 2)
+    )
+    assert links["state"].source == "county"

@@ -15,7 +15,6 @@ from tulle._choices import CRITERIA
 from tulle.sketch import _neighbours
 from tulle.sketch import sketcher as _delta
 from tulle.sketch import sketcher as _kvariance
-from tulle.sketch._kernels import settle_lengths
 from tulle.sketch._variance import dot
 
 tables = arrays(
@@ -175,19 +174,6 @@ def test_printed_algorithm_breaks_pairs_and_leaves_records_without_limit():
         unlimited += int(np.sum(printed == 10**6))
     assert broken > 0
     assert unlimited > 0
-
-
-def test_kernel_settles_as_the_plain_loop():
-    matrix = baskets(300, 60, 0.1, 7)
-    graph, pairs = graph_and_pairs(matrix, 6, "gap")
-    limits = _kvariance.limits_of(pairs)
-    caps = np.minimum(limits.max(axis=1), 50)
-    order = np.argsort(graph.similarities[:, -1], kind="stable")
-    starts, others, both = _kvariance._both_directions(pairs.neighbours, limits)
-    plain, compiled = caps.copy(), caps.copy()
-    _kvariance.settle(order, starts, others, both, caps, plain)
-    settle_lengths(order, starts, others, both, caps, compiled)
-    assert np.array_equal(plain, compiled)
 
 
 def test_identical_and_parallel_records_have_no_bound_from_their_pair():

@@ -445,3 +445,19 @@ def test_gap_is_free_of_scale(power):
         for Y in (X, X * 2.0**power)
     )
     assert np.array_equal(plain, scaled)
+
+
+def test_records_of_length_one_and_as_many_components_as_delta_allows() -> None:
+    X = np.array([[3.0, 4.0, 0.0], [30.0, 40.0, 0.0], [1.0, 1.0, 1.0]])
+    made = Sketcher(delta=0.05, normalize=True).fit(X).transform(X)
+    room = 1 - np.array([0.64, 0.64, 1 / 3])  # |x|² - max x², where |x| is 1
+    assert made.lengths.tolist() == np.floor(room / 0.05 + 1e-9).astype(int).tolist()
+    assert np.allclose(made.values[0], made.values[1]), "the length is gone"
+    assert made.provenance["parameters"]["normalize"] is True
+
+    long = np.full((2, 900), 1.0)
+    assert Sketcher(delta=1).fit(long).transform(long).lengths.tolist() == [256, 256]
+    whole = Sketcher(delta=1, max_components=None).fit(long)
+    assert whole.transform(long).lengths.tolist() == [899, 899]
+    parts = list(whole.transform_parts(long, 1))
+    assert [part.lengths.tolist() for part in parts] == [[899], [899]]

@@ -7,13 +7,14 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from tests.large.test_blocks import COLUMNS, people
 from tulle import read_manifest, spark, verify_release
-from tulle._commands import _large
+from tulle._commands import _memory
 from tulle._commands.condense import condense
 from tulle._large import machine
 from tulle.cli import tulle
@@ -28,7 +29,7 @@ ROWS = 1_200
 def small_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_spark, "BLOCK", 250)
     monkeypatch.setattr(on_spark, "SAMPLE", 500)
-    monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
+    monkeypatch.setattr(_memory, "needed", lambda source: float("inf"))
     budget = machine.Budget(10**9, 2, block=250, sample=500)
     monkeypatch.setattr(machine.Budget, "of", lambda *_: budget)
 
@@ -69,6 +70,33 @@ def test_people_levels_and_all_kinds_of_columns_by_the_command(
     assert manifest.parameters["encrypted on the cluster"] is True
     assert manifest.source["records"] == manifest.counts["released"] == ROWS
     assert all(check["holds"] for check in verify_release(release))
+
+
+def test_rules_diversity_a_holdout_and_a_report_are_those_of_one_machine(
+    session: Any, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    wage, years = rng.integers(10, 90, 2 * ROWS), rng.integers(0, 40, 2 * ROWS)
+    illness = rng.choice(["a", "b", "c", "d"], 2 * ROWS)
+    table = pl.DataFrame({"wage": wage, "years": years, "squared": years**2, "illness": illness})
+    policy = tmp_path / "policy.toml"
+    plain = 'kind = "integer"\nrole = "quasi-identifier"\n'
+    policy.write_text(
+        "".join(f"[columns.{name}]\n{plain}" for name in ("wage", "years", "squared"))
+        + '[columns.illness]\nkind = "category"\nrole = "sensitive"\ndiversity = 2\n'
+        + '[rules]\nsquares = ["squared = years^2"]\n'
+    )
+    options: dict[str, Any] = {"policy": policy, "k": 10, "holdout": "10%"}
+    wanted = on_machine(table, tmp_path, report=tmp_path / "one.html", **options)
+    release, report = tmp_path / "many.parquet", tmp_path / "many.html"
+    df = session.read.parquet(str(tmp_path / "table.parquet")).repartition(3)
+    manifest = spark.condense(df, release, random_state=3, report=report, **options)
+    assert parts_of(release) == wanted
+    released = pl.read_parquet(sorted(release.glob("*.parquet")))
+    assert (released["squared"] == released["years"] ** 2).all()
+    apart = manifest.counts["kept apart as the control"]
+    assert apart + manifest.counts["released"] == 2 * ROWS
+    assert "squared = years" in report.read_text()
 
 
 def test_workers_that_are_killed_change_nothing(

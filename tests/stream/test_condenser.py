@@ -417,7 +417,7 @@ def test_state_is_open_versioned_and_checked(rng: np.random.Generator, tmp_path:
     stream.save(path)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
-    assert (header["format"], header["version"]) == ("tulle-stream-state", 1)
+    assert (header["format"], header["version"]) == ("tulle-stream-state", 2)
     assert np.load(path)["0.groups.counts"].sum() == 200
     assert path.stat().st_mode & 0o077 == 0
     content = path.read_bytes()
@@ -516,7 +516,7 @@ def test_waiting_records_do_not_show_in_repr(rng: np.random.Generator) -> None:
     stream.partial_fit(rng.normal(size=(100, 2)))
     stream.partial_fit(np.full((1, 2), 3.21), levels=[95])
     assert stream.n_waiting_ == 1
-    assert "3.21" not in repr(stream._fitted.states[None].waiting) + repr(stream._fitted.aside)
+    assert "3.21" not in repr(stream._fitted.states[None].waiting) + repr(stream._fitted.held)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from tulle.stream import _engines as steps
 from tulle.stream import _index as tree
 from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
 from tulle.stream._groups import StreamGroups
-from tulle.stream._tree import search
+from tulle.stream._kernels import search
 
 
 def test_every_record_of_a_long_stream_joins_its_nearest_group() -> None:

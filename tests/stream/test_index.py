@@ -15,7 +15,7 @@ from tulle.stream import _index as tree
 from tulle.stream import _kernels
 from tulle.stream._engines import NOBODY, Event, TreeEngine
 from tulle.stream._groups import StreamGroups, pack
-from tulle.stream._tree import LEAVES, ROOT, SEATS
+from tulle.stream._kernels import LEAVES, ROOT, SEATS
 
 longest_axis = callable_part(_kernels._longest_axis)
 

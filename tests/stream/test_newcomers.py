@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.examples import few
 from tulle import Column, Condenser, Kind, SecretKey, StreamCondenser
 from tulle.errors import DataError
-from tulle.stream import _newcomers
+from tulle.stream import _held
 
 
 def table(wards: list[str], seed: int = 0) -> pl.DataFrame:
@@ -112,7 +112,7 @@ def test_categories_that_are_listed_wait_and_others_are_refused() -> None:
 
 
 def test_where_too_many_wait_rare_values_become_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_newcomers, "MOST", 20)
+    monkeypatch.setattr(_held, "MOST", 20)
     stream = started().partial_fit(table([f"ward {number}" for number in range(19)]))
     assert stream.n_waiting_ == 19
     stream.partial_fit(table(["another"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ class Watched(StreamState):
             self.inside.append(set(self.inside[group]))
 
     def _gather(self, engine: Any) -> None:
-        self.gathered = {waiter.person for waiter in copy.copy(self.waiting).pop_group()}
+        self.gathered = {held.person for held in self.held.due_group(self.label)}
         super()._gather(engine)
 
     def check_snapshot(self) -> None:
@@ -113,7 +112,7 @@ def test_every_group_holds_as_many_people_as_it_counts(
     assert (used.people <= held).all()
     assert (used.people <= used.counts).all()
     assert not strict or (held >= used.levels).all()
-    assert len({w.person for w in state.waiting.waiters}) < max(k, 1)
+    assert len({held.person for held in state.waiting}) < max(k, 1)
     state.check()
 
 

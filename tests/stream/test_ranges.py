@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from tulle import SecretKey, StreamCondenser
-from tulle.stream._ranges import Range, next_ranges, seen_ranges
-from tulle.stream._snapshots import Arrivals, Means
+from tulle.stream._groups import Scaling
+from tulle.stream._snapshots import Arrivals, Means, Range, next_ranges, seen_ranges
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import to_polars
 from tulle.table.schema import Column, Kind
@@ -137,7 +137,8 @@ def followed(
         Means(np.array(means) / encoder.scales_, tens, tens, tens),
         np.zeros(len(means), dtype=np.int64),
     )
-    return next_ranges(encoder, [before], [arrived], np.zeros(len(encoder.scales_)))[0]
+    units = Scaling(np.zeros(len(encoder.scales_)), encoder.scales_)
+    return next_ranges(encoder, [before], [arrived], units)[0]
 
 
 @pytest.mark.parametrize(

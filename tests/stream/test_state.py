@@ -51,9 +51,9 @@ def totals(state: StreamState) -> tuple[Any, ...]:
 def same_bits(one: StreamState, two: StreamState) -> None:
     for left, right in zip(one.groups.view(), two.groups.view(), strict=True):
         np.testing.assert_array_equal(left, right)
-    left_waiting = one.waiting.arrays(one.groups.dimensions)
-    for left, right in zip(left_waiting, two.waiting.arrays(two.groups.dimensions), strict=True):
-        np.testing.assert_array_equal(left, right)
+    for left, right in zip(one.waiting, two.waiting, strict=True):
+        np.testing.assert_array_equal(left.row, right.row)
+        assert (left.level, left.number) == (right.level, right.number)
     assert one.seen == two.seen
     assert one.history == two.history
 
@@ -123,7 +123,7 @@ def test_inserts_splits_and_merges_conserve_all_sums(
             taken = states[deed - 3]
             states[deed - 3] = StreamState(dimensions, strict=strict)
             states[(deed - 2) % 3].take_over(taken)
-    waiting = np.concatenate([state.waiting.arrays(dimensions)[2] for state in states])
+    waiting = [held.number for state in states for held in state.waiting]
     joined = np.setdiff1d(np.arange(start), waiting)
     count, first, second, level_sum = (sum(parts) for parts in zip(*map(totals, states)))
     scale = max(1.0, float(np.abs(records).max()))
@@ -146,7 +146,7 @@ def test_nothing_is_lost_and_few_wait(data: tuple[np.ndarray, np.ndarray], stric
         assert state.condensed + len(state.waiting) == state.seen == row + 1
         assert len(state.waiting) < levels.max()
         largest = max(state.groups.view().counts, default=0)
-        assert all(waiter.level - 1 > largest for waiter in state.waiting.waiters)
+        assert all(held.level - 1 > largest for held in state.waiting)
     state.check()
     if strict:
         used = state.groups.view()
@@ -449,10 +449,10 @@ def test_newcomers_are_averaged_exactly_whatever_has_split(
     half = len(records) // 2
     state = feed(StreamState(records.shape[1]), records[:half], levels[:half], [half])
     before = state.publish()[0].view().counts.sum()
-    waited = state.waiting.arrays(records.shape[1])[0]
+    waited = [held.row for held in state.waiting]
     feed(state, records[half:], levels[half:], [7])
     shown, (newcomers, groups, families), _ = state.publish()
-    came = np.vstack([records[half:], waited])
+    came = np.vstack([records[half:], *waited])
     scale = max(1.0, float(np.abs(records).max()))
     assert (newcomers.counts >= newcomers.levels).all()
     assert (newcomers.means <= came.max(axis=0) + 1e-9 * scale).all()

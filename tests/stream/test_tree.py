@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from tests.examples import few
 from tests.reference.kernels import callable_part
 from tulle._moments import GroupMoments
-from tulle.stream import _tree
+from tulle.stream import _kernels
 from tulle.stream._groups import StreamGroups
 from tulle.stream._index import build, scratch
-from tulle.stream._tree import LANES, MANY, SEATS
+from tulle.stream._kernels import LANES, MANY, SEATS
 
-measure_means = callable_part(_tree._measure_means)
-measure_boxes = callable_part(_tree._measure_boxes)
-least = callable_part(_tree._least)
-oldest = callable_part(_tree._oldest)
+measure_means = callable_part(_kernels._measure_means)
+measure_boxes = callable_part(_kernels._measure_boxes)
+least = callable_part(_kernels._least)
+oldest = callable_part(_kernels._oldest)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tulle import hospital
+from tulle import hospital, read_table, write_table
 from tulle.errors import DataError
 from tulle.io._databases import is_database, read_tables, tables_of
 from tulle.io._sql import connected, execute, parse
@@ -122,3 +122,23 @@ def test_other_files_are_no_database(tmp_path: Path) -> None:
         read_tables(tmp_path / "empty")
     HOSPITAL["visits"].write_csv(tmp_path / "visits.csv")
     assert not is_database(tmp_path / "visits.csv")
+
+
+def test_a_single_table_of_duckdb(tmp_path: Path) -> None:
+    import duckdb
+
+    path = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 1 AS id, 2.5::DECIMAL(4,1) AS fee")
+    table = read_table(f"duckdb:///{path}#visits")
+    assert table.to_dict(as_series=False) == {"id": [1], "fee": [2.5]}
+    assert read_table(f"duckdb:///{path}#SELECT id FROM visits").columns == ["id"]
+    with pytest.raises(DataError, match=r"name a table after a #.*visits"):
+        read_table(f"duckdb:///{path}#visit")
+    with pytest.raises(DataError, match="write Parquet, which DuckDB reads"):
+        write_table(table, f"duckdb:///{path}#copy")
+
+
+def test_mysql_is_refused_with_a_way_out() -> None:
+    with pytest.raises(DataError, match=r"MySQL and MariaDB are not read.*table\.tsv"):
+        read_table("mysql://ann:secret@host/clinic#visits")

@@ -24,7 +24,8 @@ options = st.recursive(
 @st.composite
 def columns(draw: st.DrawFn) -> tuple[Column, ...]:
     made = []
-    roles = [role for role in Role if role not in (Role.PERSON, Role.TARGET, Role.LEVEL)]
+    once = (Role.PERSON, Role.TARGET, Role.LEVEL, Role.WEIGHT)
+    roles = [role for role in Role if role not in once]
     for name in draw(st.lists(names, max_size=4, unique=True)):
         kind = draw(st.sampled_from(Kind))
         low, high = sorted(draw(st.tuples(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))))

@@ -78,6 +78,21 @@ def test_same_seed_same_release_and_policy_replays_it(source: Path, tmp_path: Pa
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
+@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
+def test_levels_are_drawn_from_a_range_for_a_trial(source: Path, tmp_path: Path) -> None:
+    """Paper 000: levels even on [alpha - beta, alpha], by a command."""
+    result = run(
+        source, "-o", tmp_path / "r.csv", "--levels", "6..10", "--grouping", "levels",
+        "--synthesis", "uniform", "--seed", "1", "--no-audit", "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["levels"]
+    assert {row["level"] for row in rows} == {6, 7, 8, 9, 10}
+    assert "level" not in (tmp_path / "r.csv").read_text().splitlines()[0].split(",")
+    wrong = run(source, "-o", tmp_path / "s.csv", "--levels", "10..6")
+    assert wrong.exit_code != 0
+
+
 def test_levels_column_is_honoured_and_not_released(source: Path, tmp_path: Path) -> None:
     result = run(source, "-o", tmp_path / "r.csv", "--levels", "asked", "--json")
     assert result.exit_code == 0, result.output

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from tulle._commands import _large
+from tulle._commands import _memory
 from tulle._files import OutputExists
 from tulle._large import machine
 from tulle._large.plan import BlockPlan
@@ -42,7 +42,7 @@ def visits(n: int = 1_000, seed: int = 0) -> pl.DataFrame:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(_large, "needed", lambda source: float("inf"))
+    monkeypatch.setattr(_memory, "needed", lambda source: float("inf"))
     monkeypatch.setattr(machine, "BLOCK", 300)
     monkeypatch.setattr(machine, "_LEAST_BLOCK", 200)
     path = tmp_path / "visits.csv"
@@ -60,7 +60,7 @@ def test_a_table_that_fits_is_refused_before_it_is_read_if_it_would_replace_part
 ) -> None:
     release = tmp_path / "release.csv"
     assert run(source, "-o", release, "--k", 7).exit_code == 0
-    monkeypatch.setattr(_large, "needed", lambda source: 0.0)
+    monkeypatch.setattr(_memory, "needed", lambda source: 0.0)
     monkeypatch.setattr("tulle.io.read.read_table", None)
     result = run(source, "-o", release, "--k", 7, "--force")
     assert isinstance(result.exception, OutputExists)
@@ -86,6 +86,23 @@ def test_a_release_of_parts_with_its_manifest(source: Path, tmp_path: Path, suff
     assert all(row["holds"] for row in verify_release(release))
     checked = CliRunner().invoke(tulle, ["verify", str(release)])
     assert checked.exit_code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plain", [False, True])
+def test_parts_are_written_as_their_source_is(source: Path, tmp_path: Path, plain: bool) -> None:
+    table = source.read_text().replace(".", "@").replace(",", ";").replace("@", ",")
+    source.write_bytes(table.replace("\n", "\r\n").encode("utf-8-sig"))
+    release = tmp_path / "release.csv"
+    assert run(source, "-o", release, "--k", 7, *["--plain"] * plain).exit_code == 0
+    parts = [path.read_bytes() for path in sorted(release.iterdir())]
+    start = b"age,income" if plain else b"\xef\xbb\xbfage;income;city;ill\r\n"
+    assert len(parts) > 1
+    assert all(part.startswith(start) for part in parts)
+    assert all((b"\r\n" in part and b"," in part) != plain for part in parts)
+    told = read_manifest(release).output.get("written as", {}).get("separator")
+    assert told == (None if plain else ";")
+    assert all(row["holds"] for row in verify_release(release))
 
 
 @pytest.mark.slow
@@ -300,7 +317,7 @@ def test_a_workbook_has_no_parts(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", ["", "500", "12XB", "-1GB", "10MB"])
 def test_sizes_need_a_unit_and_room(size: str) -> None:
     with pytest.raises(ParameterError, match="--memory"):
-        _large.parse_size(size)
+        _memory.parse_size(size)
 
 
 @pytest.mark.slow
@@ -319,11 +336,11 @@ def test_a_killed_run_leaves_nothing_that_the_next_one_does_not_remove(
     release = tmp_path / "r.parquet"
     script = f"""
 import os, signal
-from tulle._commands import _large
+from tulle._commands import _large, _memory
 from tulle._commands.condense import condense
 from tulle._large import machine
 machine.BLOCK = machine._LEAST_BLOCK = 200
-_large.needed = lambda source: float("inf")
+_memory.needed = lambda source: float("inf")
 put = _large.PartWriter.write
 def dying(writer, folder, number, frame):
     if number == 2:

@@ -231,6 +231,59 @@ def test_people_kept_apart_are_the_control(folder: Path, policy: Path, tmp_path:
     assert "lie nearer to somebody in the data" in page
 
 
+def test_k_is_chosen_and_judged_on_parts_of_the_people(
+    folder: Path, policy: Path, tmp_path: Path
+) -> None:
+    """Nobody is kept out: releases of parts are attacked next to the rest, as for one table."""
+    report = tmp_path / "report.html"
+    made = quickly(folder, tmp_path / "release", policy, k=None, audit=True, quick=True)
+    chosen = made.summary["chosen"]
+    assert {row["k"] for row in chosen["tried"]} <= {10, 15}
+    assert chosen["k"] in (10, 15)
+    assert {row["for"] for row in chosen["tried"]} == {"choosing", "confirming"}
+    result = made.audit.result
+    assert result["splits"] == 1  # quick tests attack one (conftest)
+    assert "next to the rest" in result["provenance"]["attacked"]
+    assert result["attacks"]["linkage"]["control"] is not None
+    assert not any("no control" in word for word in result["summary"].split(";"))
+    assert read_manifest(tmp_path / "release").parameters["chosen"]
+    assert made.summary["people"] == PEOPLE
+    assert f"Of the sizes tried, {chosen['why']}." in made.notes
+    assert not report.exists()
+
+
+def test_a_k_that_is_given_is_judged_on_parts_as_well(
+    folder: Path, policy: Path, tmp_path: Path
+) -> None:
+    made = quickly(folder, tmp_path / "release", policy, audit=True, quick=True)
+    assert made.summary["chosen"] == {"k": 5, "tried": [], "why": "it was given"}
+    assert made.audit.result["splits"] == 1
+
+
+@pytest.mark.parametrize("table", ["patients", "visits"])
+def test_an_audit_refuses_a_release_with_keys_of_the_original(
+    table: str, folder: Path, policy: Path, tmp_path: Path
+) -> None:
+    key = {"patients": "patient_id", "visits": "visit_id"}[table]
+    release, named = tmp_path / "release", pl.format("N{}", pl.col(key).cast(pl.String))
+    for name in ("patients", "visits", "labs"):
+        frame = pl.read_csv(folder / f"{name}.csv")
+        if key in frame.columns:
+            frame.with_columns(named.alias(key)).write_csv(folder / f"{name}.csv")
+    quickly(folder, release, policy)
+    true = sorted(set(pl.read_csv(folder / f"{table}.csv")[key]))
+    own = read(release)
+    new = {old: true[place % len(true)] for place, old in enumerate(own[table][key].to_list())}
+    for name, frame in own.items():  # as if released people or rows had the keys of true ones
+        if key in frame.columns:
+            text = pl.col(key).replace_strict(new, return_dtype=pl.String)
+            frame = frame.with_columns(text)
+            frame = frame.unique(key) if name == table else frame
+            frame.write_csv(release / f"{name}.csv")
+    with pytest.raises(DataError, match=f"keys of the original.*{key}"):
+        audit_files(folder, release, policy=policy, seed=0, attempts=20)
+
+
 def test_a_split_keeps_people_whole(folder: Path, policy: Path, tmp_path: Path) -> None:
     members, control = tmp_path / "members", tmp_path / "control"
     made = split_file(folder, members, control=control, share=0.2, policy=policy, seed=0)
@@ -254,7 +307,12 @@ def test_a_copy_under_new_names_is_refused_and_audited(
 ) -> None:
     members, control = tmp_path / "members", tmp_path / "control"
     split_file(folder, members, control=control, share=0.3, policy=policy, seed=0)
-    found = audit_files(members, members, control=control, policy=policy, seed=0, attempts=100)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name, frame in read(members).items():
+        keys = [key for key in ("patient_id", "visit_id") if key in frame.columns]
+        frame.with_columns(pl.col(keys) + 10**7).write_csv(copy / f"{name}.csv")
+    found = audit_files(members, copy, control=control, policy=policy, seed=0, attempts=100)
     assert found.verdict["privacy"]["level"] == "bad"
     with pytest.raises(PrivacyError, match="bad"):
         check_outcome(found)

@@ -20,9 +20,10 @@ from tulle import (
     read_manifest,
     verify_release,
 )
+from tulle._commands._condensing import Condensing
 from tulle._commands._large import refuse_in_blocks
 from tulle._commands._options import resolve
-from tulle._commands.condense import Condensing, condense
+from tulle._commands.condense import condense
 from tulle._files import OutputExists
 from tulle.cli import tulle as command_line
 
@@ -148,7 +149,7 @@ def test_a_changed_ledger_is_found(folder: Path, tmp_path: Path) -> None:
     ledger = tmp_path / "release.csv.ledger.json"
     ledger.write_text(ledger.read_text().replace("1.", "0."))
     rows = {row["check"]: row["holds"] for row in verify_release(tmp_path / "release.csv")}
-    assert rows["copies and ledger unchanged"] is False
+    assert rows["what lies beside it unchanged"] is False
     with pytest.raises(DataError, match=r"release.csv.ledger.json.*missing or changed"):
         estimate(tmp_path / "release.csv", "mean(lwage)")
 
@@ -227,3 +228,62 @@ def test_effects_that_are_lost_are_told(
         folder / "wages.csv", tmp_path / "out.csv", k=10, seed=0, ledger=True, accept_risk="a test"
     )
     assert any("3 of 10 clear effects" in note for note in done.notes)
+
+
+# -- survey weights ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A survey in which weights matter, and a release of it as its policy says."""
+    place = tmp_path_factory.mktemp("survey")
+    rng = np.random.default_rng(2)
+    n = 800
+    age, region = rng.integers(18, 90, n), rng.choice(["a", "b", "c"], n)
+    weight = (3 - age / 40) * rng.uniform(0.7, 1.4, n)
+    table = pl.DataFrame({"age": age, "region": region, "anweight": weight.round(4)})
+    table.write_csv(place / "wages.csv")
+    made(place, "release.csv")  # the name of the weight says enough
+    return place
+
+
+def test_a_weight_in_the_manifest_is_used(survey: Path) -> None:
+    original = pl.read_csv(survey / "wages.csv")
+    truth = original["anweight"] @ original["age"] / original["anweight"].sum()  # type: ignore[operator]
+    plain = float(original["age"].mean())  # type: ignore[arg-type]
+    assert read_manifest(survey / "release.csv").columns["anweight"]["role"] == "weight"
+    found = json.loads(asked(survey / "release.csv", "mean(age)", "--json").stdout)
+    assert found["weight"] == "anweight"
+    assert found["estimates"][0]["estimate"] == pytest.approx(truth, abs=0.3)
+    other = json.loads(
+        asked(survey / "release.csv", "mean(age)", "--weight", "none", "--json").stdout
+    )
+    assert "weight" not in other
+    assert other["estimates"][0]["estimate"] == pytest.approx(plain, abs=2)
+    assert abs(plain - truth) > 3
+
+
+def test_quotas_are_weighted_back_to_the_population(survey: Path) -> None:
+    release = made(survey, "quotas.csv", rows="region=a:400,b:50,c:50")
+    original = pl.read_csv(survey / "wages.csv")
+    shares = [
+        dict(t.group_by("region").agg(pl.col("anweight").sum() / t["anweight"].sum()).iter_rows())
+        for t in (original, release)
+    ]
+    assert shares[0] == pytest.approx(shares[1], abs=0.01)
+
+
+def test_the_audit_measures_weighted_totals(survey: Path) -> None:
+    from tulle import audit
+
+    columns = {"anweight": "weight"}
+    tables = [pl.read_csv(survey / name) for name in ("wages.csv", "release.csv")]
+    good = audit(*tables, policy=columns, random_state=0).result["metrics"]
+    assert good["weighted_difference"] < 0.02
+    flat = tables[1].with_columns(anweight=pl.lit(1.0))
+    assert (
+        audit(tables[0], flat, policy=columns, random_state=0).result["metrics"][
+            "weighted_difference"
+        ]
+        > 5 * good["weighted_difference"]
+    )

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tulle.cli import tulle
+from tulle.errors import KeyMaterialError, ParameterError
 
 
 def run(*arguments: object) -> dict:
@@ -73,6 +74,35 @@ def test_from_summaries_to_a_tree_in_their_own_words(folder: Path) -> None:
     assert "born <= 196" in Path("tree10.txt").read_text()
 
 
+def test_the_union_is_mined_by_the_project_and_read_by_the_sites(folder: Path) -> None:
+    """Paper 004 from end to end: agree, encode, join, mine, decode."""
+    from tulle._commands.mine import mine
+
+    plain = pl.concat([patients(0, "mw"), patients(1, "MW")])
+    plain.write_csv("plain.csv")
+    for site in ("north", "south"):
+        run("summary", f"{site}.csv", "-o", f"{site}.json")
+    run("agree", "north.json", "south.json", "-o", "agreed", "--key-file", "key")
+    key = ("--agreement", "agreed", "--key-file", "key")
+    for site in ("north", "south"):
+        run("encode", f"{site}.csv", "-o", f"{site}.parquet", *key)
+    run("join", "north.parquet", "south.parquet", "-o", "union.parquet")
+    asked = {"min_support": "5%", "min_confidence": "50%"}
+    found = mine("union.parquet", **asked, output="rules.csv")
+    assert found.summary["baskets"] == 240
+    assert found.summary["average_length"] == 4
+    own = ("--values", "north.csv", "--values", "south.csv")
+    run("decode", "rules.csv", "--kind", "rules", "-o", "rules.plain.csv", *key, *own)
+    mine("plain.csv", **asked, attributes=["all"], output="direct.csv")
+
+    def rows(name: str) -> set[tuple[frozenset[str], frozenset[str], int]]:
+        sides = pl.read_csv(name).select("antecedent", "consequent", "count").rows()
+        return {(frozenset(a.split(", ")), frozenset(b.split(", ")), n) for a, b, n in sides}
+
+    assert rows("rules.plain.csv") == rows("direct.csv")
+    assert rows("direct.csv")
+
+
 def test_values_of_one_site_that_differ_only_in_spacing(folder: Path) -> None:
     table = patients(0, "mw").with_columns(
         illness=pl.Series(["Flu ", "flu", "Flu", *["Mumps"] * 117])
@@ -80,3 +110,43 @@ def test_values_of_one_site_that_differ_only_in_spacing(folder: Path) -> None:
     table.write_csv("odd.csv")
     done = run("summary", "odd.csv", "-o", "odd.json")
     assert [note for note in done["notes"] if "'illness'" in note and "2 values" in note]
+
+
+def test_a_mapping_table_is_collected_without_showing_a_value(folder: Path) -> None:
+    """Paper 004's Table 1: numbers for all categories, from the files of the sites themselves."""
+    extra = patients(1, "mw").with_columns(illness=pl.Series(["Croup", *["Flu"] * 119]))
+    extra.write_csv("south.csv")
+    for site in ("north", "south"):
+        run("summary", f"{site}.csv", "-o", f"{site}.json")
+    run("agree", "north.json", "south.json", "-o", "agreed", "--key-file", "key")
+    key = ("--key-file", "key")
+    run(
+        "encode", "south.csv", "-o", "first.parquet", "-a", "agreed", *key,
+        "--vocabulary", "south.words",
+    )  # fmt: skip
+    assert b"Croup" not in Path("south.words").read_bytes()
+    asked = ("--list", "illness", "--values", "north.csv", "--values", "south.words")
+    done = run("rotate", "agreed", "-o", "second", *key, *asked)
+    assert done["mapping_tables"] == [{"column": "illness", "categories": 4}]
+    assert "Croup" not in json.dumps(done)
+    seen = set()
+    for site in ("north", "south"):
+        run("encode", f"{site}.csv", "-o", f"{site}.parquet", "-a", "second", *key)
+        seen |= set(pl.read_parquet(f"{site}.parquet")["illness"])
+    assert seen == {f"illness_{number}" for number in (1, 2, 3, 4)}
+    wrong = CliRunner().invoke(tulle, ["sites", "rotate", "agreed", *key, "--list", "illness"])
+    assert isinstance(wrong.exception, ParameterError)
+
+
+def test_an_agreement_without_a_terminal_names_the_ways(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TULLE_PASSPHRASE", raising=False)
+    run("summary", "north.csv", "-o", "north.json")
+    asked = ["sites", "agree", "north.json", "-o", "agreed"]
+    refused = CliRunner().invoke(tulle, asked)
+    assert isinstance(refused.exception, KeyMaterialError)
+    assert "TULLE_PASSPHRASE" in str(refused.exception)
+    assert "--key-file" in str(refused.exception)
+    monkeypatch.setenv("TULLE_PASSPHRASE", "a long passphrase")
+    run("agree", "north.json", "-o", "agreed")

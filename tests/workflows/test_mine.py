@@ -152,3 +152,48 @@ def test_the_minimum_support_may_be_that_of_the_antecedent(source: Path) -> None
     assert found.summary["rules"] == expected.height > plain.height
     with pytest.raises(ParameterError, match="--support-of"):
         mine(source, min_support="10%", itemsets="all", support_of="antecedent")
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    path.write_text("sex,race,edu\nm,w,hi\nm,w,hi\nf,b,lo\nf,w,lo\nf,,lo\nm,b,hi\n")
+    return path
+
+
+def test_each_row_of_a_table_is_a_basket_of_attributes(people: Path) -> None:
+    found = mine(people, min_support=2, min_confidence=0.9, attributes=["sex", "edu"])
+    rules = {(row["antecedent"], row["consequent"]) for row in found.top}
+    assert rules == {
+        ("sex=m", "edu=hi"),
+        ("edu=hi", "sex=m"),
+        ("sex=f", "edu=lo"),
+        ("edu=lo", "sex=f"),
+    }
+    every = mine(people, min_support=1, itemsets="all", attributes=["all"]).summary
+    assert (every["shortest"], every["longest"]) == (2, 3), "a missing cell is no item"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "_is_large", lambda *_: True)
+        small = mine(people, min_support=1, itemsets="all", attributes=["all"])
+    assert small.summary["itemsets_all"] == every["itemsets_all"]
+    with pytest.raises(ParameterError, match="--attribute.*'sexx'.*sex"):
+        mine(people, min_support=1, itemsets="all", attributes=["sexx"])
+    with pytest.raises(ParameterError, match="--attribute"):
+        mine(people, min_support=1, itemsets="all", attributes=["all"], basket="sex", item="edu")
+
+
+def test_the_miners_of_paper_004(people: Path) -> None:
+    asked = {"min_support": 2, "attributes": ["all"]}
+    tertius = mine(people, **asked, algorithm="tertius", best=1)
+    assert {row["confirmation"] for row in tertius.top} == {1.0}
+    assert len(tertius.top) == 4, "equal values are all in"
+    accurate = mine(people, **asked, algorithm="predictive-apriori", best=3, seed=1)
+    values = [row["expected_accuracy"] for row in accurate.top]
+    assert len(values) == 3
+    assert values == sorted(values, reverse=True)
+    assert all(0.5 < value < 1 for value in values)
+    assert mine(people, **asked, min_confidence=0.1, best=2).summary["rules"] == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "_is_large", lambda *_: True)
+        with pytest.raises(ParameterError, match="--algorithm needs all baskets in memory"):
+            mine(people, **asked, algorithm="tertius")

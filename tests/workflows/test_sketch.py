@@ -337,3 +337,16 @@ def test_measures_agree_with_theory(baskets: str) -> None:
     # the pairs share the components' signs, so the ratio is not 1 to the last digit
     assert 0.7 < dot_errors(loose, X, rng).ratio < 1.4
     assert neighbour_recall(loose, X, rng) > neighbour_recall(tight, X, rng)
+
+
+def test_documents_of_length_one_with_every_component_that_delta_allows(documents: str) -> None:
+    made = sketch(
+        documents, "s.parquet", text="body", delta=0.001, normalize=True, max_components=0, seed=0
+    )
+    assert made.summary["largest_components"] > 256
+    assert Sketches.load("s.parquet").shape[1] == made.summary["largest_components"]
+    parameters = read_manifest("s.parquet").parameters
+    assert parameters["normalize"] is True
+    assert parameters["max_components"] is None
+    ratio = made.audit.result["metrics"]["error_of_dot_products_over_prediction"]
+    assert 0.5 < ratio < 2, "measured against the records as they were sketched"

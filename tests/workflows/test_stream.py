@@ -183,7 +183,7 @@ def test_stopping_anywhere_and_going_on_gives_the_same_groups(
     with np.load(tmp_path / "st") as arrays:
         names = arrays.files
     assert ("sealed" in names) == (waiting == "sealed")
-    assert any(name.endswith(".waiting") for name in names) == (waiting == "plain")
+    assert ("held.rows" in names) == (waiting == "plain")
     if waiting == "sealed":
         with pytest.raises(KeyMaterialError):
             stream(str(source), tmp_path / "out", **{**options, "key": SecretKey.generate()})
@@ -226,14 +226,11 @@ def test_report_measures_what_two_snapshots_tell(
             **asked,
         )
     told = json.loads((tmp_path / "report.json").read_text())
-    assert {"snapshots_totals", "snapshots_fresh_rows"} == set(told["attacks"])
+    assert {"snapshots_totals", "snapshots_fresh_rows", "membership"} <= set(told["attacks"])
     found = told["attacks"]["snapshots_totals"]["rate"]
     assert found < 0.25 if safe else found > 0.9
-    assert [section["id"] for section in told["sections"]] == [
-        "intersection",
-        "snapshots",
-        "history",
-    ]
+    sections = [section["id"] for section in told["sections"]]
+    assert sections[:3] == ["intersection", "snapshots", "history"]
     with pytest.raises(OutputExists):  # another stream's
         stream(
             str(source), tmp_path / "out2", state=tmp_path / "st2", report=tmp_path / "report.json"

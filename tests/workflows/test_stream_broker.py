@@ -20,11 +20,11 @@ import pytest
 from nats.js.api import RetentionPolicy, StreamConfig
 
 from tests.reference.killing import run_and_kill
+from tulle._brokers import nats as broker
+from tulle._brokers import nats as pulls
+from tulle._brokers.nats import Consumer, NatsSource
 from tulle._commands.stream import stream
 from tulle.errors import DataError, TulleError
-from tulle.stream import _broker as broker
-from tulle.stream import _broker as pulls
-from tulle.stream._broker import Consumer, NatsSource
 from tulle.stream._sources import BLOCK, LONGEST, NO_LINES
 
 OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}

@@ -13,11 +13,11 @@ from confluent_kafka import Producer
 
 from tests.reference.killing import run_and_kill
 from tests.reference.streams import same_groups
+from tulle._brokers import kafka as _kafka
+from tulle._brokers.kafka import KafkaSource
 from tulle._commands._stream_status import status
 from tulle._commands.stream import stream
 from tulle.errors import DataError, TulleError
-from tulle.stream import _kafka
-from tulle.stream._kafka import KafkaSource
 
 OPTIONS: dict[str, Any] = {"k": 4, "init": 60, "levels": "level", "seed": 1}
 

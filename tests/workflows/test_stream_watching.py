@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from tests.reference.streams import rows, write_ndjson
 from tulle import StreamCondenser
 from tulle._attacks.result import AttackResult
 from tulle._commands._stream_snapshots import watch
+from tulle._commands.stream import stream as run
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +49,17 @@ def test_classes_and_strict_splits_are_watched_too() -> None:
     X, y = rng.normal(size=(400, 2)), rng.integers(2, size=400)
     stream = StreamCondenser(k=5, classwise=True, split="strict", random_state=0).partial_fit(X, y)
     assert len(found(stream, "bounded", together=True)) == 2
+
+
+def test_a_report_judges_snapshots_by_repeated_splits(tmp_path: Path) -> None:
+    """The source is read again: each record is in some streams, and a stranger to others."""
+    made = [{name: row[name] for name in ("age", "income", "city")} for row in rows(500)]
+    source = write_ndjson(tmp_path / "in.ndjson", [*made, {"age": "x"}])
+    asked = {"k": 10, "init": 100, "seed": 0, "accept_risk": "a test", "state": tmp_path / "st"}
+    done = run(str(source), tmp_path / "out", report=tmp_path / "report.json", **asked)
+    told = json.loads((tmp_path / "report.json").read_text())
+    assert "no attack was tried" not in done.verdict["privacy"]["reason"]
+    assert done.verdict["use"]["level"] != "undecided"
+    assert told["attacks"]["membership"]["control_attempts"] > 0
+    assert told["provenance"]["judged on"].startswith("the first 500 records")
+    assert told["title"].startswith("Stream condensed from")

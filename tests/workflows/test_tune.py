@@ -173,3 +173,13 @@ def test_only_a_target_of_numbers_has_a_weight(source: Path) -> None:
     error = run(source, "--target", "target", "--target-weight", 3).exception
     assert isinstance(error, ParameterError)
     assert "--target-weight is for a target of numbers" in str(error)
+
+
+def test_a_size_is_searched_for_another_miner(source: Path) -> None:
+    asked = ["--target", "target", "--strategy", "grid", "--sizes", 2, "--repeats", 1, "--seed", 0]
+    scores = {}
+    for miner in ("nearest", "svm", "tree", "linear"):
+        result = run(source, *asked, "--miner", miner, "--json")
+        assert result.exit_code == 0, (result.output, result.exception)
+        scores[miner] = json.loads(result.stdout)["original_utility"]
+    assert len(set(scores.values())) > 1, scores

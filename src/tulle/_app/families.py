@@ -49,9 +49,11 @@ _COUNTED = {
 }
 _TITLES = {
     "the first": "The strongest rules",
+    "columns": "Columns",
+    "left_out": "Left out, and why",
+    "answers": "The answer",
     "rules": "The rules, before and after",
     "told": "What the other sites learn",
-    "columns": "How columns are coded",
     "joined": "What was joined",
 }
 
@@ -95,6 +97,7 @@ def task(study: Study, step: str) -> dict[str, Any]:
         "figures": [(name, found[name], meaning) for name, meaning in _MEANINGS.items()
                     if isinstance(found.get(name), int | float | str)],
         "tables": list(_tables(found)),
+        "notes": found.get("notes", []),
         "files": {} if job.state == "running" else _written(asked.files(study)),
         "strip": strip(study, job),
         "steps": flow_of(step),
@@ -211,7 +214,7 @@ def _rules_to_pick(study: Study) -> list[Field]:
 
 def _hide(study: Study, form: Form) -> list[str]:
     rules = _mined(study)
-    picked = [place for place in _checked(form, "rule") if int(place) < len(rules)]
+    picked = [place for place in checked(form, "rule") if int(place) < len(rules)]
     if not picked:
         raise ParameterError("pick at least one rule to hide: mine the baskets first")
     lines = [f"{rules[int(p)]['antecedent']} -> {rules[int(p)]['consequent']}" for p in picked]
@@ -222,7 +225,7 @@ def _hide(study: Study, form: Form) -> list[str]:
     return words + _option(form, "accept_risk")
 
 
-def _checked(form: Form, name: str) -> list[str]:
+def checked(form: Form, name: str) -> list[str]:
     """Return which boxes of a list were ticked: each is a field of its own."""
     found = [key.partition("-")[2] for key in form if key.startswith(f"{name}-")]
     return [place for place in found if place.isalnum()]
@@ -309,7 +312,7 @@ def _summarise(study: Study, form: Form) -> list[str]:
 
 
 def _agree(study: Study, form: Form) -> list[str]:
-    told = [_named(study, place, "the summaries") for place in _checked(form, "summary")]
+    told = [_named(study, place, "the summaries") for place in checked(form, "summary")]
     if not told:
         raise ParameterError("choose the summaries of the sites, yours among them")
     return ["sites", "agree", *told, "-o", "sites.agreement", "--key-file", "sites.key", "--force"]
@@ -322,7 +325,7 @@ def _encode(study: Study, form: Form) -> list[str]:
 
 
 def _join(study: Study, form: Form) -> list[str]:
-    codes = [_named(study, place, "the codes") for place in _checked(form, "codes")]
+    codes = [_named(study, place, "the codes") for place in checked(form, "codes")]
     if len(codes) < 2:
         raise ParameterError("choose the codes of at least two sites")
     return ["sites", "join", *codes, "-o", "sites.union.parquet", "--force"]
@@ -360,7 +363,70 @@ def _ending(*ends: str) -> Callable[[Study], dict[str, tuple[Path, str]]]:
     return found
 
 
+# -- linked tables, and questions to a release ---------------------------------------------------
+
+_LINKED = "linked.policy.toml"
+
+
+def _reading(study: Study) -> list[Field]:
+    there = (("keep", f"keep {_LINKED} as it is"), ("replace", "replace it"))
+    if not (study.root / _LINKED).is_file():
+        return []
+    return [Field("policy", "The policy that is there", "choice", "keep", there)]
+
+
+def _read_linked(study: Study, form: Form) -> list[str]:
+    if (study.root / _LINKED).is_file() and form.get("policy") != "replace":
+        raise ParameterError(f"{_LINKED} is there already: choose to replace it, or go on")
+    return ["inspect", ".", "-o", _LINKED, "--force"]
+
+
+def _condensing(study: Study) -> list[Field]:
+    return [Field("k", "Group size k", value="10", meaning="least people behind what is released"),
+            *_accepting(study, "together")]  # fmt: skip
+
+
+def _condense_linked(study: Study, form: Form) -> list[str]:
+    if not (study.root / _LINKED).is_file():
+        raise ParameterError("read the tables first: the policy says how they lead to people")
+    study.place.mkdir(mode=0o700, exist_ok=True)
+    words = ["condense", ".", "-o", study.within(study.place / "together"), "--policy", _LINKED]
+    words += ["--report", study.within(study.place / "together.html"), "--force"]
+    return [*words, *_option(form, "k"), *_option(form, "accept_risk")]
+
+
+def _together_files(study: Study) -> dict[str, tuple[Path, str]]:
+    place = study.place / "together"
+    found = {path.stem: (path, "a released table") for path in sorted(place.glob("*"))}
+    return {**found, "report": (study.place / "together.html", "your report: keep it")}
+
+
+def _asking(study: Study) -> list[Field]:
+    made = [(str(r.number), f"Release {r.number}") for r in study.releases() if r.data.is_file()]
+    return [
+        Field("release", "Of", "choice", made[-1][0] if made else "", tuple(made)),
+        Field("question", "Question", meaning="such as mean(age) by ward, share(age < 30), "
+              "quantile(cost, 0.9) or ols(cost ~ age), each with: where CONDITION"),
+    ]  # fmt: skip
+
+
+def _ask(study: Study, form: Form) -> list[str]:
+    question = form.get("question", "")
+    if not question or question.startswith("-") or not form.get("release", "").isdigit():
+        raise ParameterError("choose a release and write a question, such as mean(age)")
+    return ["estimate", study.within(study.release(int(form["release"])).data), question]
+
+
 STEPS = {
+    "linked": Step("Tables of the same people", "Who is counted, and how each table leads to them, "
+        "is found from keys that match. Read what was found, and correct the policy.",
+        "Read the tables", _reading, _read_linked,
+        lambda s: {"policy": (s.root / _LINKED, "people, keys and roles: read and correct it")}),
+    "together": Step("Release them together", "New people, each with rows in every table, and keys "
+        "that join. They are attacked as people before anything is written.", "Make the release",
+        _condensing, _condense_linked, _together_files),
+    "estimate": Step("Ask a release", "An estimate with an interval that covers what your table "
+        "says.", "Ask", _asking, _ask, lambda s: {}),
     "mine": Step("Which rules are in the baskets?", "Rules that hold often enough are mined. They "
         "are for you only.", "Mine", _thresholds, _mine,
         lambda s: {"rules": (s.place / "rules.csv", "all rules, for you only")}),
@@ -391,6 +457,8 @@ STEPS = {
         _ending(".plain.parquet", ".plain.csv", ".plain.json", ".plain.txt")),
 }  # fmt: skip
 FLOWS = (
+    {"linked": "Read", "together": "Release"},
+    {"estimate": "Ask"},
     {"mine": "Mine", "hide": "Hide"},
     {"sketch": "Sketch"},
     {"summary": "Summary", "agree": "Agree", "encode": "Encode", "join": "Join",

@@ -44,7 +44,8 @@ from tulle._app.routing import (
     to,
     wrong,
 )
-from tulle._app.study import Study, found_in, is_table_name, studies
+from tulle._app.study import Study, is_table_name
+from tulle._report.words import GATE_WORDS
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point
 from tulle.table.policy import CONTEXT
@@ -69,16 +70,13 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
             Route("/t/{id}", of(_home)),
             Route("/t/{id}/data", of(_data)),
             Route("/t/{id}/inspect", doing(_inspect), methods=["POST"]),
-            Route("/t/{id}/unit", doing(_unit), methods=["POST"]),
+            Route("/t/{id}/first", doing(_first), methods=["POST"]),
             Route("/t/{id}/roles", of(_roles)),
             Route("/t/{id}/column", doing(_column), methods=["POST"]),
             Route("/t/{id}/context", of(_context)),
             Route("/t/{id}/context", doing(_keep_context), methods=["POST"]),
-            Route("/t/{id}/control", of(_control)),
-            Route("/t/{id}/control", doing(_keep_control), methods=["POST"]),
             Route("/t/{id}/explore", of(_explore)),
             Route("/t/{id}/explore", doing(_start_explore), methods=["POST"]),
-            Route("/t/{id}/choose", doing(_choose), methods=["POST"]),
             Route("/t/{id}/points/{point}", of(_point)),
             Route("/t/{id}/points/{point}/report", of(_point_report)),
             Route("/t/{id}/points/{point}/charts/{chart}", of(_point_chart)),
@@ -88,6 +86,9 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
             Route("/t/{id}/release", doing(_start_release), methods=["POST"]),
             Route("/t/{id}/releases/{number:int}", of(_one_release)),
             Route("/t/{id}/releases/{number:int}/prove", doing(_prove), methods=["POST"]),
+            Route("/t/{id}/releases/{number:int}/restore", doing(_restore), methods=["POST"]),
+            Route("/t/{id}/releases/{number:int}/look", of(_look)),
+            Route("/t/{id}/releases/{number:int}/charts/{chart}", of(_release_chart)),
             Route("/t/{id}/releases/{number:int}/{word}", of(_file)),
             *[Route(f"/t/{{id}}/{step}", of(_task(step))) for step in families.STEPS],
             *[
@@ -150,6 +151,8 @@ def _write_demo(root: Path) -> Response:
     study = Study(root, "demo-patients.csv")
     if not study.source.exists():
         write_table(breast_cancer(), study.source)
+    if not study.is_inspected:
+        study.start_inspection()
     return to(study, "data")
 
 
@@ -172,7 +175,9 @@ async def _upload(request: Request) -> Response:
         return Response(status_code=400)
     finally:
         hidden.unlink(missing_ok=True)
-    return PlainTextResponse(f"/t/{Study(root, name).id}/data", 201)
+    study = Study(root, name)
+    await run_in_threadpool(study.start_inspection)
+    return PlainTextResponse(f"/t/{study.id}/data", 201)
 
 
 async def _receive(request: Request, path: Path, limit: int) -> None:
@@ -195,37 +200,48 @@ def _history(request: Request) -> Response:
     return shown("history.html", None, runs=views.history(request.app.state.root))
 
 
-# -- data, roles, context, control ------------------------------------------------------------
+# -- data, roles, context ---------------------------------------------------------------------
 
 
 def _home(request: Request, study: Study) -> Response:
-    return to(study, views.next_step(study))
+    last = study.releases()[-1:]
+    return to(study, f"releases/{last[0].number}" if last else "data")
 
 
 def _data(request: Request, study: Study) -> Response:
     from tulle.io.read import read_schema
 
     header = [] if study.is_inspected else list(read_schema(study.address))
-    return live_page(request, study, "data", job=study.job("inspect"), header=header)
+    more = views.data(study) if study.is_inspected else {}
+    return live_page(request, study, "data", job=study.job("inspect"), header=header, **more)
 
 
 def _inspect(request: Request, study: Study, form: Form) -> Response:
     """Read the table; a policy that is there already is kept."""
-    study.place.mkdir(mode=0o700, exist_ok=True)
-    study.job("inspect").start(study.root, [["inspect", study.word, "--json"]])
+    study.start_inspection()
     return to(study, "data")
 
 
-def _unit(request: Request, study: Study, form: Form) -> Response:
+def _first(request: Request, study: Study, form: Form) -> Response:
+    """Keep who is counted and what names people, and make the first release."""
+    needs(study.is_inspected, "the table was not read yet: begin with its data")
     if form.get("unit") not in ("row", "person"):
         raise ParameterError("say what one row is: a person, or one of several rows of a person")
-    place = number_in(form, "column") if form["unit"] == "person" else None
-    study.set_person(place)
-    return to(study, "roles")
+    names = [column.name for column in study.policy.columns]
+    kept_out = {names.index(name) for name in study.policy.named(Role.PERSON)}  # or is counted by
+    study.set_person(number_in(form, "column") if form["unit"] == "person" else None)
+    kept_out |= {int(place) for place in families.checked(form, "out")}
+    if form.get("also", "").isdigit():
+        kept_out.add(int(form["also"]))
+    study.keep_out(kept_out)
+    if form.get("then") == "roles":
+        return to(study, "roles")
+    return to(study, f"releases/{study.start_release().number}")
 
 
 def _roles(request: Request, study: Study) -> Response:
-    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    if not study.is_inspected:
+        return to(study, "data")
     return live_page(request, study, "roles", **views.roles(study))
 
 
@@ -239,7 +255,8 @@ def _column(request: Request, study: Study, form: Form) -> Response:
 
 
 def _context(request: Request, study: Study) -> Response:
-    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    if not study.is_inspected:
+        return to(study, "data")
     return shown("context.html", study, step="context", **views.context(study))
 
 
@@ -254,14 +271,14 @@ def _keep_context(request: Request, study: Study, form: Form) -> Response:
         study.set_column(int(target), role=Role.TARGET)
     elif study.column_with(Role.TARGET) is not None:
         study.set_column(names.index(study.column_with(Role.TARGET) or ""), role=Role.QUASI)
-    gates = {name: _limit(form, name) for name in views.LIMITS}
+    gates = {name: _limit(form, name) for name in GATE_WORDS}
     if study.column_with(Role.TARGET) is None:
         gates["min_accuracy_ratio"] = None
     study.set_parameters("explore", gates)
     preset = form.get("preset", "")
     size = int(preset) if preset.isdigit() else None
     study.set_parameters("audit", {**gates, "preset": size})
-    return to(study, "control")
+    return to(study, "release")
 
 
 def _limit(form: Form, name: str) -> float | None:
@@ -278,30 +295,12 @@ def _limit(form: Form, name: str) -> float | None:
     return round(value / 100, 6)
 
 
-def _control(request: Request, study: Study) -> Response:
-    needs(study.is_inspected, "the table was not read yet: begin with its data")
-    others = [other for other in studies(study.root) if other.name != study.name]
-    return live_page(request, study, "control", job=study.split_job, others=others)
-
-
-def _keep_control(request: Request, study: Study, form: Form) -> Response:
-    if form.get("how") == "file":
-        other = found_in(study.root, form.get("file", ""))
-        needs(other is not None, "choose the file of people who are not in the table")
-        study.answer(control={"file": other.name if other else None})
-        return to(study, "explore")
-    if form.get("share") not in ("10%", "20%", "30%"):
-        raise ParameterError("choose how many people are kept apart")
-    study.answer(control={"share": form["share"]})
-    study.start_split()
-    return to(study, "control")
-
-
 # -- explore ----------------------------------------------------------------------------------
 
 
 def _explore(request: Request, study: Study) -> Response:
-    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    if not study.is_inspected:
+        return to(study, "data")
     return live_page(request, study, "explore", **views.explore(study))
 
 
@@ -322,18 +321,6 @@ def _measured(study: Study, identity: str) -> Point:
         if point.id == identity:
             return point
     raise DataError("this point was not measured with the present answers: go back to explore")
-
-
-def _choose(request: Request, study: Study, form: Form) -> Response:
-    point = _measured(study, form.get("point", ""))
-    needs(point.spec.is_release and not point.error, "only a release can be chosen")
-    if form.get("then") == "compare":
-        return to(study, f"compare?a={point.id}&b={study.chosen or ''}")
-    if form.get("then") == "pin":
-        study.pin(point.id)
-        return to(study, "explore")
-    study.answer(point=point.id)
-    return to(study, "release")
 
 
 def _point(request: Request, study: Study) -> Response:
@@ -375,19 +362,43 @@ def _compare(request: Request, study: Study) -> Response:
 
 
 def _release(request: Request, study: Study) -> Response:
-    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    if not study.is_inspected:
+        return to(study, "data")
     return shown("release.html", study, step="release", **views.release(study))
 
 
 def _start_release(request: Request, study: Study, form: Form) -> Response:
-    point = _measured(study, study.chosen or "")
-    made = study.start_release(point, form.get("accept", ""))
+    """Make a release: of a measured point, of a given k, or of the smallest k that passes."""
+    if form.get("then") == "compare":
+        return to(study, f"compare?a={form.get('point', '')}")
+    point = _measured(study, form["point"]) if form.get("point") else None
+    needs(point is None or (point.spec.is_release and not point.error), "this is no release")
+    changed = ""
+    if form.get("leave"):
+        column = study.set_column(number_in(form, "leave"), role=Role.IGNORED)
+        changed = f"{column.name} was left out"
+    size = form.get("k", "")
+    if size and not (size.isdigit() and int(size) >= 2):
+        raise ParameterError("k must be a whole number from 2, or empty to find the smallest")
+    k, accept = int(size) if size else None, form.get("accept", "")
+    made = study.start_release(k=k, point=point, accept=accept, changed=changed)
     return to(study, f"releases/{made.number}")
 
 
 def _one_release(request: Request, study: Study) -> Response:
     made = study.release(request.path_params["number"])
     return live_page(request, study, "made", **views.made(study, made))
+
+
+def _look(request: Request, study: Study) -> Response:
+    made = study.release(request.path_params["number"])
+    named = [request.query_params.get(word, "") for word in ("x", "y")]
+    return shown("look.html", study, step="release", **views.look(made, named))
+
+
+def _release_chart(request: Request, study: Study) -> Response:
+    made = study.release(request.path_params["number"])
+    return _drawing(request, views.release_chart(study, made, request.path_params["chart"]))
 
 
 def _prove(request: Request, study: Study, form: Form) -> Response:
@@ -397,8 +408,23 @@ def _prove(request: Request, study: Study, form: Form) -> Response:
     return to(study, f"releases/{made.number}")
 
 
+def _restore(request: Request, study: Study, form: Form) -> Response:
+    """Take back what was changed since a release: its policy is that of the table again."""
+    made = study.release(request.path_params["number"])
+    study.keep_policy(made.policy)
+    return to(study, "roles")
+
+
 def _file(request: Request, study: Study) -> Response:
     made = study.release(request.path_params["number"])
+    word, _, how = request.path_params["word"].partition("-")
+    if word in ("report", "public") and word in made.files():
+        page = HTMLResponse(
+            views.report(made, word), headers={"Content-Security-Policy": _OWN_PAGE}
+        )
+        if not how:
+            page.headers["Content-Disposition"] = f'attachment; filename="{word}.html"'
+        return page
     return _handed_out(request, made.files(), f"{study.name.split('.')[0]}-{made.number}")
 
 

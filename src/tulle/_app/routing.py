@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tulle._app import jobs, views
-from tulle._app.study import Study, found_in
+from tulle._app.study import Study, found_in, is_table_name
 from tulle.errors import DataError, ParameterError
 
 _FORM = 1 << 20  # bytes of a form
@@ -56,7 +56,7 @@ async def read_form(request: Request) -> Form:
         body += block
         if len(body) > _FORM:
             raise ParameterError(f"a form of more than {_FORM:,} bytes is not read")
-    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=500)
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=5000)
     return {name: values[-1].strip() for name, values in fields.items()}
 
 
@@ -85,18 +85,22 @@ def to(study: Study, page: str) -> RedirectResponse:
 
 def not_found(request: Request, error: Exception) -> Response:
     """Say that an address means nothing."""
-    return shown("error.html", None, status=404, message="This page does not exist.")
+    return shown("error.html", None, status=404, message="This page does not exist.", back="/")
 
 
 def wrong(request: Request, error: Exception) -> Response:
-    """Say what a person did wrong: the messages of Tulle name columns, never values."""
-    return shown("error.html", None, status=400, message=str(error))
+    """Say what a person did wrong, with the way back: messages name columns, never values."""
+    study = found_in(request.app.state.root, request.path_params.get("id", ""))
+    study = study if study is not None and is_table_name(study.source.name) else None
+    before = urlsplit(request.headers.get("referer", "")).path
+    back = before if before.startswith("/t/") else f"/t/{study.id}" if study else "/"
+    return shown("error.html", study, status=400, message=str(error), back=back)
 
 
 def broken(request: Request, error: Exception) -> Response:
     """Show only the type of a foreign error: its text may quote a cell."""
     message = f"Something unexpected happened ({type(error).__name__}). Nothing was lost."
-    return shown("error.html", None, status=500, message=message)
+    return shown("error.html", None, status=500, message=message, back="/")
 
 
 def number_in(form: Form, name: str) -> int:

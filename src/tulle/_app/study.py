@@ -1,8 +1,9 @@
 """A table of the folder, and the files that belong to it.
 
 ``patients.csv`` has its policy next to it (``patients.policy.toml``, as ``tulle inspect`` writes
-it) and a folder ``patients.csv.tulle`` with everything else: answers, jobs, control, points and
-releases. Whatever depends on answers is in a folder named after them: other answers, other folder.
+it) and a folder ``patients.csv.tulle`` with everything else: answers, jobs, points and
+releases. Points depend on answers, and are in a folder named after them: other answers, other
+folder.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import secrets
 import shlex
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -95,7 +96,7 @@ class Release:
 
     @property
     def job(self) -> RunningJob:
-        """Condense, verify and audit."""
+        """Condense, verify, draw, and attack with earlier releases."""
         return RunningJob(self.place / "job")
 
     @property
@@ -115,19 +116,35 @@ class Release:
         return self.place / str(self.facts["file"])
 
     @property
+    def policy(self) -> Policy:
+        """The policy that it was made by."""
+        return load_policy(self.place / "policy.toml")
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """Which k was taken, what was tried, and why."""
+        found: dict[str, Any] = self.job.result(0).get("chosen") or {}
+        return found
+
+    @property
+    def pictures(self) -> dict[str, Any]:
+        """What was drawn: columns in original and release, and rows of the release."""
+        return self.job.result(2)
+
+    @property
     def verdict(self) -> dict[str, Any] | None:
         """The verdict of the release, also of one that was refused.
 
-        The public audit comes later and may find more: it has the release before this one.
+        The attacks with earlier releases come later and may find more.
         """
-        found = [self.job.result(place).get("verdict") for place in (2, 0)]
+        found = [self.job.result(place).get("verdict") for place in (3, 0)]
         known = [verdict for verdict in found if verdict]
         return max(known, key=lambda v: _RANK.index(v["privacy"]["level"]), default=None)
 
     @property
     def together(self) -> list[dict[str, Any]]:
-        """The attacks by somebody who has this release and those before."""
-        found = self.job.result(2).get("attacks", [])
+        """The attacks by whoever has this release and those before."""
+        found = self.job.result(3).get("attacks", [])
         return [row for row in found if str(row.get("attack", "")).startswith("earlier")]
 
     @property
@@ -138,16 +155,20 @@ class Release:
 
     def files(self) -> dict[str, tuple[Path, str]]:
         """Return what can be downloaded: the file and what it is, by a plain word."""
+        report = self.place / "report.json"
         names = {
             "data": (self.data, "the release"),
             "manifest": (Path(f"{self.data}.manifest.json"), "how it was made, what was verified"),
-            "report": (self.place / "report.html", "owner's report: keep it with the data"),
-            "public": (self.place / "public.html", "public report: for recipients"),
+            "public": (report, "the public report: every figure rests on k people"),
+            "report": (report, "your report: keep it with the data"),
             "policy": (self.place / "policy.toml", "roles, context and gates"),
             "log": (self.place / "run.json", "what was run, with the seed: keep it secret"),
             "script": (self.place / "again.sh", "makes and checks it again, with the seed"),
         }
-        return {word: pair for word, pair in names.items() if pair[0].is_file()}
+        there = {word: pair for word, pair in names.items() if pair[0].is_file()}
+        if not self.data.is_file():
+            there.pop("public", None)  # there is nothing to send it with
+        return there
 
 
 @dataclass(frozen=True)
@@ -219,9 +240,16 @@ class Study:
         """What ``tulle inspect`` found; empty before."""
         return self.job("inspect").result()
 
+    def start_inspection(self) -> None:
+        """Read the table and draw its columns; a policy that is there already is kept."""
+        self.place.mkdir(mode=0o700, exist_ok=True)
+        policy = self.within(self.policy_file)
+        words = [["inspect", self.word, "--json"], ["pictures", self.address, policy]]
+        self.job("inspect").start(self.root, words)
+
     @property
     def is_inspected(self) -> bool:
-        """Whether the table was looked at and has a policy."""
+        """Whether the table was read and has a policy."""
         return bool(self.inspection) and self.policy_file.is_file()
 
     @cached_property
@@ -267,6 +295,17 @@ class Study:
             self.set_column(place, role=Role.PERSON)
         self.answer(unit="row" if place is None else "person")
 
+    def keep_out(self, places: Collection[int]) -> None:
+        """Say which columns name people; what was taken for such a column and is not is known."""
+        named = {Role.IDENTIFIER: Role.QUASI}
+        columns = [
+            replace(c, role=Role.IDENTIFIER if place in places else named.get(c.role, c.role))
+            if c.role is not Role.PERSON
+            else c
+            for place, c in enumerate(self.policy.columns)
+        ]
+        self.keep_policy(replace(self.policy, columns=tuple(columns)))
+
     def column_with(self, role: Role) -> str | None:
         """Return the name of the column with a role."""
         if not self.policy_file.is_file():
@@ -298,56 +337,13 @@ class Study:
         kept = {name: options for name, options in commands.items() if options}
         self.keep_policy(replace(self.policy, parameters=kept))
 
-    # -- control -----------------------------------------------------------------------------
-
-    @property
-    def control(self) -> tuple[str, str] | None:
-        """The members and the people kept apart, if they were, as commands call them."""
-        if not self.policy_file.is_file():
-            return None
-        answer = self.answers.get("control", {})
-        if answer.get("file") in {study.name for study in studies(self.root)}:
-            return self.word, Study(self.root, answer["file"]).word
-        place = self.control_place
-        pair = place / "members.parquet", place / "control.parquet"
-        done = self.split_job.state == "done" and all(path.is_file() for path in pair)
-        return (self.within(pair[0]), self.within(pair[1])) if done else None
-
-    @property
-    def control_place(self) -> Path:
-        """Where the split goes that these answers ask for."""
-        decided = [self._stamp, self.share, self.column_with(Role.PERSON)]
-        decided.append(self.column_with(Role.TARGET))
-        return self.place / f"control-{_digest(decided)}"
-
-    @property
-    def split_job(self) -> RunningJob:
-        """The job that makes it."""
-        return RunningJob(self.control_place / "job")
-
-    @property
-    def share(self) -> str:
-        """The share of the people who are kept apart."""
-        few = (self.inspection.get("records") or 0) < 2000
-        return str(self.answers.get("control", {}).get("share") or ("20%" if few else "10%"))
-
-    def start_split(self) -> None:
-        """Keep people apart."""
-        place = self.control_place
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        words = ["split", self.word, "--share", self.share, "--force", "--json"]
-        words += ["-o", self.within(place / "members.parquet")]
-        words += ["--control", self.within(place / "control.parquet")]
-        words += ["--policy", self.within(self.policy_file)]
-        self.split_job.start(self.root, [words])
-
     # -- exploration -------------------------------------------------------------------------
 
     @property
     def explore_place(self) -> Path:
         """Where the points are that these answers ask for."""
         columns = [repr(replace(column, reason="")) for column in self.policy.columns]
-        decided = [columns, dict(self.parameters("explore")), self.control, self._stamp]
+        decided = [columns, dict(self.parameters("explore")), self._stamp]
         return self.place / f"explore-{_digest(decided)}"
 
     @property
@@ -357,9 +353,8 @@ class Study:
 
     def start_explore(self, *, quick: bool) -> None:
         """Measure releases, or go on where it was stopped."""
-        members, control = self._parts()
-        words = ["explore", members, "--control", control, "--json"]
-        words += ["-o", self.within(self.explore_place), "--policy", self.within(self.policy_file)]
+        words = ["explore", self.word, "--policy", self.within(self.policy_file), "--json"]
+        words += ["-o", self.within(self.explore_place)]
         self.explore_job.start(self.root, [words + (["--quick"] if quick else [])])
 
     def exploration(self) -> Exploration | None:
@@ -368,21 +363,6 @@ class Study:
             return None
         found = sorted(points_in(self.explore_place), key=_order)
         return Exploration(found) if found else None
-
-    @property
-    def chosen(self) -> str | None:
-        """The id of the point that is to be released."""
-        return self.answers.get("point")
-
-    @property
-    def pinned(self) -> list[str]:
-        """The ids of up to two points that are to be compared."""
-        return list(self.answers.get("pinned", []))
-
-    def pin(self, point: str) -> None:
-        """Keep a point for a comparison, or give it up; the third one replaces the first."""
-        others = [known for known in self.pinned if known != point]
-        self.answer(pinned=others if point in self.pinned else [*others, point][-2:])
 
     # -- releases ----------------------------------------------------------------------------
 
@@ -403,56 +383,67 @@ class Study:
                 return found
         raise DataError(f"there is no release {number} of {self.name}")
 
-    def start_release(self, point: Point, accept: str) -> Release:
-        """Condense as a point was, verify the release, and audit it for the public."""
-        members, control = self._parts()
+    def start_release(
+        self,
+        *,
+        k: int | None = None,
+        point: Point | None = None,
+        accept: str = "",
+        changed: str = "",
+    ) -> Release:
+        """Condense with the smallest k that passes, a given one, or as a point was; draw it."""
         number = max((found.number for found in self.releases()), default=0) + 1
         place = self.place / "releases" / str(number)
         place.mkdir(parents=True, mode=0o700)
-        self._keep_release_policy(place / "policy.toml", point)
-        file = f"release{self._suffix}"
-        seed = str(secrets.randbits(48))
-        common = ["--control", control, "--policy", self.within(place / "policy.toml")]
-        condense = ["condense", members, "-o", self.within(place / file)]
-        condense += [*common, "--k", str(point.spec.k), "--synthesis", point.spec.method]
+        self._keep_release_policy(
+            place / "policy.toml", by_class=point is None or point.spec.by_class
+        )
+        file, again, seed = (
+            f"release{self._suffix}",
+            f"again{self._suffix}",
+            str(secrets.randbits(48)),
+        )
+        policy = self.within(place / "policy.toml")
+        condense = ["condense", self.word, "-o", self.within(place / file), "--policy", policy]
+        size = point.spec.k if point else k
+        condense += ["--k", str(size)] if size else []
+        condense += ["--synthesis", point.spec.method] if point else []
         condense += ["--seed", seed] + (["--accept-risk", accept] if accept else [])
-        report = ["--report", self.within(place / "report.html"), "--json"]
-        verify = ["verify", self.within(place / file), "--json"]
-        audit = ["audit", members, self.within(place / file), *common, "--seed", seed]
-        for earlier in [made for made in self.releases() if made.data.is_file()]:
-            audit += ["--earlier", self.within(earlier.data)]  # whoever has all can compare them
-        audit += ["--public", "-o", self.within(place / "public.html"), "--json"]
-        again = f"again{self._suffix}"
         replay = [*condense]
         replay[replay.index("-o") + 1] = self.within(place / again)
         facts = {
-            "file": file, "k": point.spec.k, "label": point.spec.label, "point": point.id,
+            "file": file, "label": f"k = {size}" if size else "the smallest k that passes",
             "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "seed": seed,
             "again": again, "command": [*replay, "--force"], "accepted": accept,
+            "changed": changed,
         }  # fmt: skip
         keep(place / "run.json", json.dumps(facts, indent=2))
         both = self.within(place / file), self.within(place / again)
         keep(place / "again.sh", _script(replay, *both))
+        commands = [
+            [*condense, "--report", self.within(place / "report.json"), "--json"],
+            ["verify", both[0], "--json"],
+            ["pictures", self.address, policy, both[0]],
+        ]
+        earlier = [self.within(made.data) for made in self.releases() if made.data.is_file()]
+        if earlier:  # whoever has all can compare them
+            audit = ["audit", self.word, both[0], "--policy", policy, "--seed", seed, "--json"]
+            commands.append([*audit, *(word for one in earlier for word in ("--earlier", one))])
         found = Release(place, number)
-        found.job.start(self.root, [condense + report, verify, audit])
+        found.job.start(self.root, commands)
         return found
 
     def start_proof(self, release: Release) -> None:
         """Run the command that gives the same release in a fresh process."""
         release.proof.start(self.root, [[*release.facts["command"], "--json"]])
 
-    def _keep_release_policy(self, path: Path, point: Point) -> None:
+    def _keep_release_policy(self, path: Path, *, by_class: bool) -> None:
         """Write the policy of a release; classes that are condensed together are no target."""
         columns = [
-            replace(c, role=Role.QUASI) if c.role is Role.TARGET and not point.spec.by_class else c
+            replace(c, role=Role.QUASI) if c.role is Role.TARGET and not by_class else c
             for c in self.policy.columns
         ]
         write_policy(replace(self.policy, columns=tuple(columns)), path, made_for=self.name)
-
-    def _parts(self) -> tuple[str, str]:
-        if self.control is None:
-            raise DataError("nobody was kept apart yet: answer the page about the control first")
-        return self.control
 
     @property
     def _suffix(self) -> str:
@@ -473,7 +464,10 @@ class Study:
         return str(path.relative_to(self.root))
 
 
-_SINGLE = {Role.PERSON: Role.IDENTIFIER, Role.TARGET: Role.QUASI, Role.LEVEL: Role.IGNORED}
+_SINGLE = {
+    Role.PERSON: Role.IDENTIFIER, Role.TARGET: Role.QUASI, Role.LEVEL: Role.IGNORED,
+    Role.WEIGHT: Role.IGNORED,
+}  # fmt: skip
 
 
 def keep(path: Path, text: str) -> None:

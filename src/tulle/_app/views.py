@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 from tulle._app import families
 from tulle._app.jobs import RunningJob
+from tulle._app.pictures import FEWEST, read_pair
 from tulle._app.study import (
     SITES,
     Release,
@@ -23,10 +25,14 @@ from tulle._app.study import (
     studies,
 )
 from tulle._charts import spec as chart
+from tulle._commands.inspect import SILENT
 from tulle._json import plain
-from tulle._report.words import BOUND, PRESETS, attack_label, metric_words
+from tulle._report.fitness import SMALLER
+from tulle._report.verdict import LARGER
+from tulle._report.words import BOUND, GATE_WORDS, PRESETS, ROLES, attack_label, metric_words
+from tulle.auditing._gates import gate_rows
 from tulle.errors import ParameterError, PolicyError
-from tulle.exploring._choice import passes
+from tulle.exploring._ladder import SIZES
 from tulle.exploring._page import frontier_rows
 from tulle.exploring._points import Point
 from tulle.exploring.explore import Exploration
@@ -35,30 +41,10 @@ from tulle.table.schema import Kind, Role
 
 STEPS = {
     "data": "Data",
-    "roles": "Roles",
-    "context": "Context",
-    "control": "Control",
-    "explore": "Explore",
+    "roles": "Columns",
+    "context": "Recipient",
     "release": "Release",
-}
-ROLES = {
-    Role.IDENTIFIER: "names a person; never released",
-    Role.PERSON: "whose row it is; groups count people; never released",
-    Role.QUASI: "others may know it; together such columns single people out",
-    Role.SENSITIVE: "what others may want to learn",
-    Role.TARGET: "what a miner wants to predict (one column)",
-    Role.LEVEL: "each record's own minimum group size (one column)",
-    Role.IGNORED: "left out of the release",
-}
-LIMITS = {
-    "max_linkage": "Linkage: how much more often a record is joined to the right person",
-    "max_copies": "Copies: people whose record stands in the release",
-    "max_inference": "Inference: how much more often a secret column is guessed right",
-    "max_membership": "Membership: how much better it can be told who was in the data",
-    "max_singling_out": "Singling out: how much more often one person is picked out",
-    "max_reconstruction": "Reconstruction: how much more often exact values can be worked out",
-    "max_homogeneity": "Homogeneity: people whose group shares one secret, which it tells",
-    "min_accuracy_ratio": "Use: what a model keeps of its score, at least",
+    "explore": "Compare sizes",
 }
 SETS = {  # gates that fit a recipient, and where they come from
     "the public": (2, "an excess that Tulle's verdict calls notable"),
@@ -73,6 +59,7 @@ def _templates() -> Any:
 
     found = environment("tulle._app")
     found.filters["duration"] = duration
+    found.filters["bytes"] = _size
     found.globals["steps"] = STEPS
     return found
 
@@ -99,6 +86,11 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def _size(count: int) -> str:
+    """Return bytes as people say them."""
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{max(1, round(count / 1e3))} kB"
+
+
 def strip(study: Study) -> list[tuple[str, str, str]]:
     """Return what is always on top: name, value and meaning."""
     rows, persons = study.inspection.get("records"), None
@@ -106,18 +98,18 @@ def strip(study: Study) -> list[tuple[str, str, str]]:
     problem = ""
     try:
         persons = study.persons
-        gates = {name: study.parameters("explore").get(name) for name in LIMITS}
+        gates = {name: study.parameters("explore").get(name) for name in GATE_WORDS}
     except PolicyError as error:
         problem = str(error)
     count = sum(limit is not None for limit in gates.values())
     last = study.releases()[-1:]
-    k = re.search(r"-k(\d+)-", study.chosen or "")
+    k = last[0].chosen.get("k") if last else None
     verdict = last[0].verdict if last else None
     return [
         ("file", study.name, "the table that is protected"),
         ("rows", f"{rows:,}" if rows else "not read yet", "records of the table"),
         ("persons", f"{persons:,}" if persons else "not said yet", "whom groups count"),
-        ("k", k[1] if k else "not chosen yet", "least people in a group"),
+        ("k", str(k or "not chosen yet"), "least people in a group"),
         ("gates", problem or (f"{count} set" if count else "none set"), "limits you set"),
         (
             "verdict",
@@ -139,15 +131,6 @@ def start(root: Path) -> dict[str, Any]:
     }
 
 
-def next_step(study: Study) -> str:
-    """Return the first page that still asks for something."""
-    if not study.is_inspected or study.answers.get("unit") is None:
-        return "data"
-    if study.control is None:
-        return "roles"
-    return "release" if study.releases() else "explore"
-
-
 # -- jobs -------------------------------------------------------------------------------------
 
 
@@ -159,8 +142,6 @@ def job_of(study: Study, step: str) -> RunningJob:
         return made.proof if made.proof.state == "running" else made.job
     if step == "data":
         return study.job("inspect")
-    if step == "control":
-        return study.split_job
     if step == "explore":
         return study.explore_job
     if step in families.STEPS:
@@ -190,21 +171,42 @@ def state(study: Study, step: str) -> tuple[str, bool]:
 # -- pages ------------------------------------------------------------------------------------
 
 
+def data(study: Study) -> dict[str, Any]:
+    """Return what was found in the table, and the one question before a first release."""
+    columns = study.policy.columns
+    shapes = study.job("inspect").result(1).get("columns", {})
+    drawn = [
+        {"place": place, "column": column, "bars": shapes.get(column.name, [])}
+        for place, column in enumerate(columns)
+    ]
+    return {
+        "drawn": drawn,
+        "naming": [one for one in drawn if one["column"].role is Role.IDENTIFIER],
+        "aside": [one for one in drawn if one["column"].role is Role.IGNORED],
+        "person": study.column_with(Role.PERSON),
+        "unit": study.answers.get("unit"),
+        "fewest": FEWEST,
+    }
+
+
 def roles(study: Study) -> dict[str, Any]:
-    """Return one line for each column, and the policy as text."""
+    """Return one line for each column, what stays out first, and the policy as text."""
     known = {row["name"]: row for row in study.inspection.get("columns", [])}
     alone = {row["columns"]: row for row in study.inspection.get("singled_out_by", [])}
+    shapes = study.job("inspect").result(1).get("columns", {})
     lines = [
         {
             "place": place,
             "column": column,
             "found": known.get(column.name, {}),
+            "why": column.reason if known.get(column.name, {}).get("reason") != SILENT else "",
             "alone": alone.get(column.name, {}).get("share"),
+            "bars": shapes.get(column.name, []),
         }
         for place, column in enumerate(study.policy.columns)
     ]
     return {
-        "lines": lines,
+        "lines": sorted(lines, key=lambda line: line["column"].role.released),
         "kinds": list(Kind),
         "roles": ROLES,
         "combinations": study.inspection.get("singled_out_by", []),
@@ -222,10 +224,10 @@ def context(study: Study) -> dict[str, Any]:
         "gates": [
             {
                 "name": name,
-                "words": LIMITS[name],
+                "words": GATE_WORDS[name],
                 "value": _percent(study.parameters("explore").get(name)),
             }
-            for name in LIMITS
+            for name in GATE_WORDS
         ],
         "sets": SETS,
         "presets": PRESETS,
@@ -253,7 +255,6 @@ def explore(study: Study) -> dict[str, Any]:
         return more
     more["forecast"] = forecast(study, found)
     named = found.choice.point
-    chosen = study.chosen if study.chosen in {point.id for point in found.latest} else None
     return more | {
         "found": found,
         "choice": found.choice,
@@ -262,8 +263,7 @@ def explore(study: Study) -> dict[str, Any]:
             for row, point in zip(found.rows(), found.latest)
         ],
         "choosable": any(p.spec.is_release and not p.error for p in found.latest),
-        "pinned": [point for point in found.latest if point.id in study.pinned],
-        "selected": chosen or (named.id if named else None),
+        "selected": named.id if named else None,
         "is_quick": all(point.spec.round == "quick" for point in found.latest),
         "drawn": bool(_drawn(found)),
     }
@@ -352,51 +352,112 @@ def compare(study: Study, named: Sequence[str]) -> dict[str, Any]:
 
 
 def release(study: Study) -> dict[str, Any]:
-    """Return the check list before a release, and the releases so far."""
-    found = study.exploration()
-    point = next((p for p in found.points if p.id == study.chosen), None) if found else None
+    """Return what is to be known before a release, and the releases so far."""
     told = study.policy.context
     empty = [question for name, question in CONTEXT.items() if not told.get(name)]
-    checks = [
-        ("What one row is was answered", study.answers.get("unit") is not None, "data"),
-        ("People were kept apart as the control", study.control is not None, "control"),
-        ("A point of the frontier was chosen", point is not None, "explore"),
-    ]
-    approved = found is not None and point is not None and passes(point, found.points)
-    if point is not None and point.verdict is not None:
-        level, use = (point.verdict[about]["level"] for about in ("privacy", "use"))
-        checks.append((f"The chosen release passes (privacy: {level})", approved, "explore"))
-        checks.append((f"It is fit for use ({use})", use != "bad", "explore"))
-    advice = [("The context is complete", not empty, "context")]
     return {
-        "checks": checks,
-        "advice": advice,
-        "point": point,
-        "ready": all(holds for _, holds, _ in checks[:3]),
-        "approved": approved,
-        "choice": found.choice if found else None,
+        "empty": empty,
+        "out": [c for c in study.policy.columns if not c.role.released],
         "earlier": study.releases(),
     }
 
 
 def made(study: Study, shown: Release) -> dict[str, Any]:
-    """Return one release: what was checked, what can be had, and its proof."""
-    job = shown.job
+    """Return one release: what was found, what helps, what it looks like, what can be had."""
+    job, pictures = shown.job, shown.pictures
+    verdict = shown.verdict
     return {
         "made": shown,
         "job": shown.proof if shown.proof.state == "running" else job,
         "job_step": f"made:{shown.number}",
         "first": job,
-        "verdict": shown.verdict,
+        "verdict": verdict,
+        "remedies": remedies(study, shown) if verdict else [],
+        "left_out": job.result(0).get("left_out", []),
         "checks": job.result(1).get("checks", []),
-        "gates": job.result(2).get("gates", []),
+        "gates": _gates(study, shown),
+        "pictures": pictures,
         "files": shown.files() if job.state != "running" else {},
         "together": shown.together,
         "command": "tulle " + shlex.join(shown.facts["command"]),
         "proof": shown.proof,
         "proven": shown.is_proven if shown.proof.state == "done" else None,
         "earlier": [r for r in study.releases() if r.number < shown.number and r.data.is_file()],
+        "fewest": FEWEST,
     }
+
+
+def _gates(study: Study, shown: Release) -> list[Any]:
+    """Return the limits that were set, against what attacks on this release found."""
+    limits = {name: study.parameters("explore").get(name) for name in GATE_WORDS}
+    if not any(limits.values()) or not (shown.place / "report.json").is_file():
+        return []
+    try:
+        return gate_rows(_result(shown), limits)
+    except ParameterError as error:  # of an attack that was not tried
+        return [{"name": str(error), "limit": None, "value": None, "holds": False}]
+
+
+def remedies(study: Study, shown: Release) -> list[dict[str, str]]:
+    """Return what the verdict advises as buttons: the words on it, a field and its value."""
+    verdict, k = shown.verdict or {}, shown.chosen.get("k") or 0
+    text = " ".join(judged["next"] for judged in verdict.values() if judged["level"] != "good")
+    found = []
+    if LARGER in verdict["privacy"]["next"].lower():
+        found += [(f"k = {size}", "k", str(size)) for size in SIZES if size > k][:1]
+    elif verdict["privacy"]["level"] == "good" and SMALLER[0] in text.lower():
+        found += [(f"k = {size}", "k", str(size)) for size in SIZES[::-1] if size < k][:1]
+    places = {c.name: place for place, c in enumerate(study.policy.columns) if c.role.released}
+    named = dict.fromkeys(re.findall(r"'([^']+)'", text))
+    found += [(f"Leave out {n}", "leave", str(places[n])) for n in named if n in places]
+    return [{"words": words, "name": name, "value": value} for words, name, value in found]
+
+
+def look(shown: Release, named: Sequence[str]) -> dict[str, Any]:
+    """Return the columns that can be looked at, and which one or two are."""
+    names = list(shown.pictures.get("columns", {}))
+    chosen = [int(word) if word.isdigit() and int(word) < len(names) else None for word in named]
+    return {
+        "made": shown,
+        "names": names,
+        "chosen": chosen,
+        "titles": [names[place] for place in chosen if place is not None],
+        "chart": "chart-" + "-".join(str(place) for place in chosen if place is not None),
+        "fewest": FEWEST,
+    }
+
+
+def release_chart(study: Study, shown: Release, name: str) -> dict[str, Any] | None:
+    """Return the picture of one column, of two, or of how all are related."""
+    columns = shown.pictures.get("columns", {})
+    places = [int(word) for word in name.removeprefix("chart-").split("-") if word.isdigit()]
+    names = [list(columns)[place] for place in places if place < len(columns)]
+    if name == "chart-related":
+        return _related(shown)
+    if len(names) == 1:
+        return chart("histogram", columns[names[0]])
+    if len(names) != 2:
+        return None
+    rows = read_pair(study.address, shown.data, shown.policy, names, FEWEST)
+    return chart("grid", rows) if rows else None
+
+
+def _related(shown: Release) -> dict[str, Any] | None:
+    from tulle._report.render import parts
+
+    charts = parts(_result(shown))[2].values() if (shown.place / "report.json").is_file() else []
+    return next((chart(kind, rows) for kind, rows in charts if kind == "correlation"), None)
+
+
+def report(shown: Release, word: str) -> str:
+    """Return the owner's or the public report as a page."""
+    from tulle._report import render
+
+    return render(_result(shown), "public" if word == "public" else "owner")
+
+
+def _result(shown: Release) -> Any:
+    return json.loads((shown.place / "report.json").read_text())
 
 
 def history(root: Path) -> list[dict[str, Any]]:

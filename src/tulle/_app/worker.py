@@ -20,9 +20,13 @@ def main(folder: str) -> None:
     for number, words in enumerate(job["commands"]):
         words, secret = _without_seed(words)
         environment = {**os.environ, "TULLE_PROGRESS": str(place / "progress.json"), **secret}
+        if words[0] == "pictures":
+            program, words = "tulle._app.pictures", words[1:]
+        else:
+            program = "tulle"
         with (place / f"{number}.out").open("wb") as out, (place / f"{number}.err").open("wb") as e:
             code = subprocess.run(
-                [sys.executable, "-m", "tulle", *words],
+                [sys.executable, "-m", program, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=e,

@@ -42,13 +42,15 @@ def exact_copies(
     """Count the people of whom a record appears in the release unchanged, in every column.
 
     All records are tried, none is sampled. On tables of few categories this happens by chance:
-    the control says how often. Thirty people among thousands are a small share, but no chance.
+    the control says how often. Thirty people among thousands are a small share, but no coincidence.
     """
     copied, people = _count_in(original, release), original.n_people
     outside, strangers, details = None, None, {}
     if control is not None:
         outside, strangers = _count_in(control, release), control.n_people
-        if is_no_chance(copied, people, outside, strangers, _as_others(original, release, control)):
+        if beyond_chance(
+            copied, people, outside, strangers, _as_others(original, release, control)
+        ):
             own, others = (is_in(release, those).sum() for those in (original, control))
             share = (own - others * people / strangers) / len(release)
             details[BEYOND_CHANCE] = max(0.0, float(share))
@@ -108,7 +110,7 @@ def closest_distances(
     return nearest(people, release).distances[:, 0]
 
 
-def is_no_chance(
+def beyond_chance(
     copied: int, people: int, outside: int, strangers: int, as_others: float = 1.0
 ) -> bool:
     """Return whether more people are copied than chance explains, next to strangers.

@@ -8,7 +8,7 @@ and somebody who knows when and where a person was a few times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tulle._attacks.linkage import is_own
 from tulle._attacks.nearest import MISMATCH, between, nearest, spacing
 from tulle._attacks.records import Records, chosen
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, Tries, tries_of
 from tulle._types import Flags, Floats, Ints
 
 _STEPS = 3  # rows of a history that is worth naming
@@ -47,12 +47,14 @@ def walked(
     rng: np.random.Generator,
     *,
     control: HistoryRows | None = None,
+    whose: tuple[Ints | None, Ints | None] = (None, None),
     name: str = "",
 ) -> AttackResult | None:
     """Look in the release for the steps that one person alone walked.
 
     Steps are those of the category in which most people are alone; None if there is none. For the
-    control the same is tried on strangers whose steps nobody in the data walked.
+    control the same is tried on strangers whose steps nobody in the data walked. ``whose`` are the
+    numbers of people in the data and outside, where several releases are attacked.
     """
     columns = range(original.records.codes.shape[1])
     chains = [_chains(original, column) for column in columns]
@@ -60,32 +62,45 @@ def walked(
     if not chains or not max(alone):
         return None
     column = int(np.argmax(alone))
-    own, shown = _counts(chains[column]), set(_chains(release, column))
+    times, shown = _counts(chains[column]), set(_chains(release, column))
     shuffled = release.records.codes[rng.permutation(len(release.people))]
     scrambled = release._replace(
         records=Records(release.records.numbers, shuffled, *_names(release.records))
     )
     guessed = set(_chains(scrambled, column))
-    tried = [chain for chain, count in own.items() if count == 1]
-    outside = None if control is None else [c for c in _chains(control, column) if c not in own]
+    own = {who: chain for who, chain in _walkers(original, column) if times[chain] == 1}
+    others = {} if control is None else dict(_walkers(control, column))
+    others = {who: chain for who, chain in others.items() if chain not in times}
+    right, strange = (np.array([c in shown for c in some.values()], bool) for some in (own, others))
     return AttackResult(
         f"walked:{name}" if name else "walked",
-        len(tried),
-        sum(chain in shown for chain in tried),
-        sum(chain in guessed for chain in tried),
-        sum(chain in shown for chain in outside) if outside else None,
-        len(outside) if outside else None,
+        len(own),
+        int(right.sum()),
+        sum(chain in guessed for chain in own.values()),
+        int(strange.sum()) if others else None,
+        len(others) or None,
         story=f"Somebody knows all steps of a person in '{original.records.code_names[column]}', "
         f"at least {_STEPS - 1}, which nobody else in the data walked, and looks for them. Right "
         "if a released person walked the same; the control are the steps of strangers.",
+        inside=tries_of(None if whose[0] is None else whose[0][list(own)], right),
+        outside=tries_of(
+            None if whose[1] is None or not others else whose[1][list(others)], strange
+        ),
     )
 
 
 def _chains(rows: HistoryRows, column: int) -> list[bytes]:
     """Return the categories of each person with enough rows, in order."""
+    return [chain for _, chain in _walkers(rows, column)]
+
+
+def _walkers(rows: HistoryRows, column: int) -> Iterator[tuple[int, bytes]]:
+    """Yield people with enough rows, and their categories in order."""
     codes = np.ascontiguousarray(rows.records.codes[:, column])
     parts = np.split(codes, rows.starts[1:]) if len(codes) else []
-    return [part.tobytes() for part in parts if len(part) >= _STEPS]
+    for who, part in zip(rows.people[rows.starts].tolist(), parts):
+        if len(part) >= _STEPS:
+            yield who, part.tobytes()
 
 
 def _counts(chains: Sequence[bytes]) -> dict[bytes, int]:
@@ -140,6 +155,10 @@ def alone_joined(
         int(found[1].sum()),
         None if outside is None or not len(outside) else int(outside.sum()),
         None if outside is None or not len(outside) else len(outside),
+        inside=tries_of(None if original.people is None else original.people[member], found[0]),
+        outside=None
+        if outside is None or control is None or control.people is None or not len(outside)
+        else Tries(control.people[stranger], outside),
         story=f"Somebody knows what each of {len(filled)} tables says of a person, numbers to a "
         "quarter of the people. In no table is the person alone, in all of them together they are. "
         "Right if a released person is the same in all of them.",
@@ -196,6 +215,7 @@ def linkage_of_rows(
     links = _linked(original, tried, release, rng)
     guesses = rng.integers(0, len(released), len(tried))
     strangers: Flags | None = None
+    outside: Records | None = None
     if control is not None and len(control[0].people):
         some = chosen(control[0].n_people, attempts, rng)
         some = some[np.isin(some, control[0].people)]
@@ -203,13 +223,16 @@ def linkage_of_rows(
         found = released.take(_linked(control[0], some, release, rng))
         strangers = is_own(between(outside, found), nearest(outside, people).distances[:, 0])
     known = people.take(tried)
+    right = is_own(between(known, released.take(links)), apart)
     return AttackResult(
         f"linkage:rows of {name}" if name else "linkage:rows",
         len(tried),
-        int(is_own(between(known, released.take(links)), apart).sum()),
+        int(right.sum()),
         int(is_own(between(known, released.take(guesses)), apart).sum()),
         None if strangers is None or not len(strangers) else int(strangers.sum()),
         None if strangers is None or not len(strangers) else len(strangers),
+        inside=tries_of(known.people, right),
+        outside=None if outside is None else tries_of(outside.people, strangers),
         story=f"Somebody who knows up to {_KNOWN} rows of a person links them to the released "
         "person who has rows most like these. Right if that person is, over all that is known of "
         "people, plainly the same: nearer than a quarter of the way to anyone else in the data.",

@@ -123,19 +123,6 @@ def agree(truth: Records, answer: Records) -> NDArray[np.bool_]:
     return np.asarray(close & (truth.codes == answer.codes).all(axis=1))
 
 
-def read_off_alike(found: list[Records], alike: NDArray[np.bool_]) -> Records:
-    """Return the secret that each person's nearest records tell: the commonest, or the median.
-
-    ``found`` are the nearest record of each person, the second nearest, ...; ``alike``, (people,
-    len(found)), says which of them are as near as the nearest.
-    """
-    rows, places = np.nonzero(alike)
-    numbers = np.stack([records.numbers for records in found])[places, rows]
-    codes = np.stack([records.codes for records in found])[places, rows]
-    secret = Records(numbers, codes, found[0].number_names, found[0].code_names)
-    return _told(rows.astype(np.int64), secret)
-
-
 def best_guess(truth: Records, released: Records) -> NDArray[np.bool_]:
     """Return who the single best answer for everybody is right for."""
     if not released.numbers.shape[1]:

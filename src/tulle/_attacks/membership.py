@@ -8,7 +8,7 @@ everything and distances nothing.
 
 The hold-out test has two turns: one half of the control is the reference list, and the other half
 are candidates who are not members; then the other way round. Weights are learnt on half of the
-candidates and used on the other half, so that having many traces is no advantage by itself. The
+candidates and used on the other half, so that many traces do not help by themselves. The
 half of the candidates that looks most like members is called so. The rate is over members; the
 control is how often a stranger is called a member; their difference is what the literature calls
 the membership advantage. An average hides the few who stand out: so there is also the share of

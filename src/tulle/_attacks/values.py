@@ -17,7 +17,7 @@ from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult, tries_of
 from tulle._types import Flags, Floats, Ints
 
-_ROOM = 4.0  # numbers nobody has, next to one's own: with fewer the own one is no surprise
+_ROOM = 4.0  # numbers nobody has, next to one's own: with fewer, finding the own one means little
 
 
 def exact_values(

@@ -38,12 +38,20 @@ class Opened(NamedTuple):
 
 
 def open_file(
-    source: FilePath, basket: str | None, item: str | None, keep: Sequence[str] = ()
+    source: FilePath,
+    basket: str | None,
+    item: str | None,
+    keep: Sequence[str] = (),
+    attributes: Sequence[str] = (),
 ) -> Opened:
     """Open baskets of a FIMI file, of a wide 0/1 table, or of a table with one item per row.
 
-    Other columns of a table are left out of a release, except those to ``keep`` ("all": any).
+    Other columns of a table are left out of a release, except those to ``keep`` ("all": any). A
+    table of ``attributes`` ("all": of any column) has an item ``column=value`` for each cell.
     """
+    if attributes:
+        _refuse_attributes(source, basket)
+        return Opened(open_baskets(cells_of(read_table(source), attributes)).baskets, None)
     if (basket is None) != (item is None):
         raise ParameterError("--basket and --item name the two columns of a table: give both")
     if not is_table_name(source):
@@ -65,6 +73,31 @@ def open_file(
     wanted = [name for name in table.columns if name in (basket, item, *kept)]
     baskets, restore = open_long(table.select(wanted), basket, item)
     return Opened(open_baskets(baskets).baskets, restore)
+
+
+def _refuse_attributes(source: FilePath, basket: str | None) -> None:
+    if basket is not None or not is_table_name(source):
+        raise ParameterError(
+            "is for a table in which each row is a basket: leave out --basket and --item",
+            subject="--attribute",
+        )
+
+
+def cells_of(table: pl.DataFrame, attributes: Sequence[str]) -> Transactions:
+    """Return each row as the basket of its cells, ``column=value``; a missing cell is no item."""
+    for name in attributes:
+        if name != "all" and name not in table.columns:
+            raise ParameterError(
+                f"names column '{name}', which is not in the table: "
+                f"{nearest_name(name, table.columns)}",
+                subject="--attribute",
+            )
+    names = table.columns if "all" in attributes else list(attributes)
+    rows = table.select(
+        pl.concat_str(pl.lit(f"{name}="), pl.col(name).cast(pl.String)).alias(name)
+        for name in names
+    )
+    return lists_of(rows.select(pl.concat_list(names).list.drop_nulls().alias("items")))
 
 
 def _kept(names: Sequence[str], keep: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -141,8 +174,15 @@ Blocks = Callable[[], Iterator[Transactions]]
 
 
 @contextmanager
-def open_blocks(source: FilePath, basket: str | None, item: str | None) -> Iterator[Blocks]:
+def open_blocks(
+    source: FilePath, basket: str | None, item: str | None, attributes: Sequence[str] = ()
+) -> Iterator[Blocks]:
     """Open baskets of a file as :func:`open_file` does, to be read several times in blocks."""
+    if attributes:
+        _refuse_attributes(source, basket)
+        table = open_table(source)
+        yield lambda: (cells_of(part, attributes) for part in table.batches() if part.height)
+        return
     if (basket is None) != (item is None):
         raise ParameterError("--basket and --item name the two columns of a table: give both")
     if not is_table_name(source):

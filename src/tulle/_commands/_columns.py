@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tulle._random import coarse_count
+from tulle._random import as_generator, coarse_count
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table.schema import Column, Kind, Role
 
@@ -41,6 +42,28 @@ def plan_columns(
     return with_roles(columns, target, levels)
 
 
+def with_file_codes(columns: list[Column], labels: Any, table: pl.DataFrame) -> list[Column]:
+    """Return columns with what their file says: codes for no answer, and values with labels."""
+    from tulle.io._statistics_files import FileLabels
+
+    if not isinstance(labels, FileLabels):
+        return columns
+    numbers = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED)
+    found = []
+    for column in columns:
+        own = labels.columns.get(column.name)
+        if own is not None and column.kind in numbers and column.role.released:
+            series = table[column.name].drop_nulls()
+            codes = own.codes(series)
+            values = [value for value in series.unique() if value not in codes]
+            if column.kind is not Kind.ORDERED and own.values.keys() >= {*map(float, values)}:
+                column = replace(column, kind=Kind.CATEGORY, reason="every value has a label")
+            else:
+                column = replace(column, missing=tuple(dict.fromkeys((*column.missing, *codes))))
+        found.append(column)
+    return found
+
+
 def _refuse_wide(width: int) -> None:
     """Raise for more columns than can be compared in pairs; asked before any of them is read."""
     if width > _WIDEST:
@@ -68,8 +91,9 @@ def _safe(guess: Guess) -> Column:
     """Return the column as it is used while nobody has decided about it."""
     column = guess.column
     if guess.needs_decision:
-        counting = "people counted by it and " if column.role is Role.PERSON else ""
-        return replace(column, reason=f"{column.reason}: not sure, {counting}left out to be safe")
+        counts = column.role is Role.PERSON
+        done = "people counted by it, with new keys" if counts else "left out to be safe"
+        return replace(column, reason=f"{column.reason}: not sure, {done}")
     return replace(column, role=Role.QUASI) if column.role in (Role.TARGET, Role.LEVEL) else column
 
 
@@ -90,6 +114,8 @@ def to_keep(column: Column) -> str:
     >>> to_keep(Column("town", Kind.TEXT, Role.IDENTIFIER))
     'kind = "category", role = "quasi-identifier"'
     """
+    if column.kind is Kind.TEXT and column.role is Role.IGNORED:
+        return f'role = "{Role.QUASI}", text = "codes": a word of each text that k people use'
     kind = Kind.CATEGORY if column.kind is Kind.TEXT else column.kind
     return f'kind = "{kind}", role = "{Role.QUASI}"'
 
@@ -113,7 +139,14 @@ def left_out_rows(
     ]
 
 
-_TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy")  # in a manifest, where given
+_TOLD = (
+    "missing",
+    "codes",
+    "format",
+    "keep_rare",
+    "hierarchy",
+    "text",
+)  # in a manifest, where given
 _VALUES = ("missing", "codes")  # options that name values of the table
 
 
@@ -193,6 +226,28 @@ def refuse_two_roles(target: str | None, levels: str | None) -> None:
             f"--target and --levels both name column '{target}': a column can have only one "
             "role. Drop one of the options, or name another column"
         )
+
+
+def with_drawn_levels(
+    table: pl.DataFrame, levels: str | None, seed: int | None
+) -> tuple[pl.DataFrame, str | None]:
+    """Return the table with levels drawn evenly from a range such as ``6..10``, if that is asked.
+
+    They are for trials, such as those of paper 000: a real level is a person's own wish.
+    """
+    import polars as pl
+
+    from tulle.table._series import free_name
+
+    found = re.fullmatch(r"(\d+)\.\.(\d+)", levels or "")
+    if found is None or levels in table.columns:
+        return table, levels
+    low, high = map(int, found.groups())
+    if not 1 <= low <= high:
+        raise ParameterError("must rise, as in 6..10", subject="--levels")
+    name = free_name("level", table.columns)
+    drawn = as_generator(seed).integers(low, high + 1, table.height)
+    return table.with_columns(pl.Series(name, drawn)), name
 
 
 def with_roles(columns: list[Column], target: str | None, levels: str | None) -> list[Column]:

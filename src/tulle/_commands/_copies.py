@@ -1,4 +1,4 @@
-"""What ``tulle condense`` draws from one fitted model: rows, quotas, copies; and its ledger."""
+"""What ``tulle condense`` draws from one fitted model, and what lies beside a release."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tulle.io._formats import is_sql
 if TYPE_CHECKING:
     import polars as pl
 
-    from tulle._commands.condense import Condensing
+    from tulle._commands._condensing import Condensing
     from tulle._types import FilePath
     from tulle.io._dialect import Dialect
+    from tulle.io._statistics_files import FileLabels
 
 _MOST_COPIES = 100
 _PACKED = (".gz", ".zst", ".bz2", ".xz")
@@ -69,6 +70,8 @@ def draw_rows(
         for value, count in quotas.items()
     ]
     whole = pl.concat(parts)
+    if condenser._totals is not None:
+        whole = condenser._totals.calibrate(whole)
     return whole[condenser._rng.permutation(whole.height)]
 
 
@@ -102,6 +105,12 @@ def ledger_path(output: FilePath) -> Path:
     return Path(output).with_name(Path(output).name + ".ledger.json")
 
 
+def codebook_paths(output: FilePath) -> list[Path]:
+    """Return where the codebook of a release is, as JSON and as a page."""
+    name = Path(output).name
+    return [Path(output).with_name(f"{name}.codebook.{ending}") for ending in ("json", "html")]
+
+
 def copy_path(output: FilePath, number: int) -> Path:
     """Return where a copy of a release is; the first is the release itself.
 
@@ -115,19 +124,22 @@ def copy_path(output: FilePath, number: int) -> Path:
 
 
 def check_beside(output: FilePath, options: Condensing, *, force: bool) -> None:
-    """Refuse rows, copies and a ledger that cannot be had, before any work is done."""
+    """Refuse rows, and files beside the release, that cannot be had, before any work is done."""
     copies = check_int("condense", "copies", options.copies, 1)
     if isinstance(parse_rows(options.rows), tuple) and options.ledger:
         raise ParameterError("--ledger is for a release with the shares of INPUT: drop the quotas")
     if copies > _MOST_COPIES:
         raise ParameterError(f"must be at most {_MOST_COPIES}. Got {copies}.", parameter="copies")
-    if is_sql(output) and (copies > 1 or options.ledger):
+    paths = [copy_path(output, number) for number in range(2, copies + 1)]
+    paths += [ledger_path(output)] if options.ledger else []
+    paths += codebook_paths(output) if options.codebook else []
+    if is_sql(output) and paths:
         raise ParameterError(
-            "--copies and --ledger write files beside the release: choose a file as the output"
+            "--copies, --ledger and --codebook write files beside the release: choose a file as "
+            "the output"
         )
-    for path in (*(copy_path(output, n) for n in range(2, copies + 1)), ledger_path(output)):
-        if path != ledger_path(output) or options.ledger:
-            refuse_existing(path, force=force)
+    for path in paths:
+        refuse_existing(path, force=force)
 
 
 @contextmanager
@@ -141,10 +153,12 @@ def written_beside(files: Mapping[Path, Put], *, force: bool) -> Iterator[dict[s
             written[path] = {"file": path.name, "sha256": digest(path)}
         named = list(written.values())
         ledger = [entry for entry in named if entry["file"].endswith(".ledger.json")]
-        copies = [entry for entry in named if entry not in ledger]
+        book = [entry for entry in named if ".codebook." in entry["file"]]
+        copies = [entry for entry in named if entry not in ledger + book]
         yield {
             **({"copies": copies} if copies else {}),
             **({"ledger": ledger[0]} if ledger else {}),
+            **({"codebook": book} if book else {}),
         }
     except BaseException:
         for path in written:
@@ -156,9 +170,10 @@ def beside_files(
     output: FilePath,
     copies: list[pl.DataFrame],
     ledger: dict[str, Any] | None,
-    dialect: Dialect | None,
+    book: dict[str, Any] | None,
+    dialect: Dialect | FileLabels | None,
 ) -> dict[Path, Put]:
-    """Return what is written beside a release: its other copies, and the ledger."""
+    """Return what is written beside a release: its other copies, the ledger, the codebook."""
     from tulle.io.write import put_table
 
     def put_copy(frame: pl.DataFrame) -> Put:
@@ -168,12 +183,22 @@ def beside_files(
         copy_path(output, number): put_copy(frame) for number, frame in enumerate(copies, 2)
     }
     if ledger is not None:
+        files[ledger_path(output)] = lambda file: _put_json(ledger, file)
+    if book is not None:
+        from tulle._report.codebook import codebook_page
 
-        def put_ledger(file: BinaryIO) -> None:
-            file.write(json.dumps(plain(ledger), indent=1, allow_nan=False).encode() + b"\n")
-
-        files[ledger_path(output)] = put_ledger
+        as_json, as_page = codebook_paths(output)
+        files[as_json] = lambda file: _put_json(book, file)
+        files[as_page] = lambda file: _put(codebook_page(book), file)
     return files
+
+
+def _put_json(entries: dict[str, Any], file: BinaryIO) -> None:
+    _put(json.dumps(plain(entries), indent=1, allow_nan=False) + "\n", file)
+
+
+def _put(text: str, file: BinaryIO) -> None:
+    file.write(text.encode())
 
 
 def told_beside(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_int
 from tulle._commands._columns import column_entries
+from tulle._commands._condensed import RESTS_ON
 from tulle._commands._decision import UNAUDITED, Job, Refused, decided, with_verdict
-from tulle._commands._large import RESTS_ON
 from tulle._commands._linked import (
     LinkedTables,
     file_of,
@@ -21,7 +22,7 @@ from tulle._commands._linked import (
 from tulle._commands._options import Options
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, ParameterError, PrivacyError, TulleError
 from tulle.table.schema import Kind, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
@@ -29,7 +30,11 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
     from tulle._types import FilePath
     from tulle.auditing import Audit
+    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing._splits import Splits
     from tulle.database.database import Database
+    from tulle.exploring._ladder import Climbed
+    from tulle.exploring._points import Point, Round
     from tulle.releases import Manifest
 
 METHOD = "condensation of linked tables"
@@ -37,6 +42,7 @@ _OTHERS = (  # options that are those of a single table
     *("grouping", "time", "min_group", "synthesis", "exact_moments", "small_classes"),
     *("on_infeasible", "memory"),
 )
+_UNTOLD = ("seed", "quick", *_OTHERS)
 
 
 class LinkedRelease(NamedTuple):
@@ -70,6 +76,8 @@ def condense_linked(
 
     ``refused`` are arguments that only a single table has. Returns the parts of ``Condensed``.
     """
+    from tulle.auditing._pictures import size_section
+
     given: Any = options
     _refuse_others(options, refused)
     refuse_no_folder(output, "--output")
@@ -86,12 +94,106 @@ def condense_linked(
             original, apart = whole.divided(given.holdout, _seed_apart(given.seed))
     if control is not None:
         apart = open_linked(control, options.policy, options.policy_file, like=whole)
-    made = _made(original, apart, given)
-    found = _audited(made, given, command, whole=report is not None)
-    found = found.extended(context=dict(options.policy.context), accepted_risk=job.accepted)
-    _write(job, made, _manifest(made, entry, given), found, suffix_of(source))
+    work = _LinkedWork(original, apart, given, command, whole=report is not None)
+    made, climbed = work.finished()
+    tried = climbed.rows() if work.chooses else []
+    why = (
+        climbed.why
+        if tried
+        else "it was given"
+        if given.k
+        else "nothing was attacked to choose it by"
+    )
+    found = climbed.audit(
+        context=dict(options.policy.context),
+        accepted_risk=job.accepted,
+        sections=size_section(tried, why),
+        tried=sorted({row["k"] for row in tried}),
+    )
+    manifest = _manifest(made, entry, given, tried)
+    _write(job, made, manifest, found, suffix_of(source))
     notes = [*whole.notes(), *made.condenser.notes_, *_table_notes(made)]
-    return _summary(made), [], whole.left_out(), notes, found
+    notes += [f"Of the sizes tried, {why}."] if tried else []
+    summary = _summary(made) | {"chosen": {"k": made.condenser.k, "tried": tried, "why": why}}
+    return summary, [], whole.left_out(), notes, found
+
+
+@dataclass(frozen=True)
+class _LinkedWork:
+    """One release of linked tables that is asked for, and how it is judged at a k."""
+
+    original: LinkedTables
+    apart: LinkedTables | None
+    options: Any
+    command: str
+    whole: bool  # whether the audit is
+    made: dict[int | None, LinkedRelease] = field(default_factory=dict)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether nobody said how large groups are."""
+        people = self.original.columns[self.original.database.people]
+        levels = any(column.role is Role.LEVEL for column in people)
+        return bool(self.options.audit) and self.options.k is None and not levels
+
+    def finished(self) -> tuple[LinkedRelease, Climbed]:
+        """Return the release to write, and how it was found."""
+        from tulle.exploring._ladder import Climbed, climb, sizes_for
+
+        if self.chooses:
+            sizes = sizes_for(self.original.database.n_people, quick=self.options.quick)
+            climbed = climb(sizes, self.measured, fresh=self.apart is None)
+        else:
+            point = self.measured(None, "whole")
+            climbed = Climbed(point, [point])
+        return self.made[climbed.point.spec.k], climbed
+
+    def measured(self, k: int | None, round: Round) -> Point:
+        """Make the release at a k, and judge it; one that cannot be made ends the search."""
+        from tulle.exploring._points import Point, Spec, worst
+
+        spec, people = Spec(round, self.options.synthesis, k=k), self.original.database.n_people
+        options = self.options if k is None else replace(self.options, k=k)
+        try:
+            if k not in self.made:
+                self.made[k] = _made(self.original, self.apart, options)
+        except (DataError, PrivacyError) as error:
+            if not self.made:
+                raise
+            return Point(f"{k}-{round}", spec, people, error=str(error))
+        made, splits = self.made[k], self._splits(options, round)
+        whole = self.whole and round == "whole"
+        found = _audited(made, splits, options, self.command, whole=whole)
+        attacks = found.result["attacks"]
+        return Point(
+            f"{k}-{round}", spec, people, made.people, **worst(attacks),
+            attacks=attacks, verdict=found.verdict, audit=dict(found.result),
+        )  # fmt: skip
+
+    def _splits(self, options: Any, round: Round) -> Splits | None:
+        """Attack releases of parts of the people; None where others are there to compare with."""
+        if not options.audit or (self.apart is not None and round == "whole"):
+            return None
+        import numpy as np
+
+        from tulle.auditing._splits import attack_linked_splits, bounds
+
+        people, seed = self.original.database.n_people, options.seed
+        count, most = bounds(people, choosing=round == "quick", quick=options.quick)
+
+        def make(members: Any, strangers: Any, seed: int) -> ComparedPeople:
+            # a part is tried, and never released: it may break rules
+            tried = replace(options, seed=seed, accept_broken_rules=True)
+            return _compared(_made(self.original.of(members), self.original.of(strangers), tried))
+
+        # of other people in each round and at each k: none is judged by the splits that chose it
+        given = None if seed is None else (seed, options.k or 0, round == "whole")
+        quick = not (self.whole and round == "whole")
+        try:
+            rng = np.random.default_rng(given)
+            return attack_linked_splits(people, make, rng, count, most=most, quick=quick)
+        except TulleError:
+            return None  # too few people for a release of a part of them
 
 
 def _refuse_others(options: Any, refused: Mapping[str, Any]) -> None:
@@ -203,18 +305,31 @@ def _refuse_rare(made: LinkedRelease, table: str, column: str) -> None:
         )
 
 
-def _audited(made: LinkedRelease, options: Any, command: str, *, whole: bool) -> Audit:
-    """Return the audit of people, with the guarantee in words."""
-    from tulle._random import seed_policy
+def _compared(made: LinkedRelease) -> ComparedPeople:
     from tulle.auditing._database import ComparedPeople
-    from tulle.auditing._pictures import left_out_section, notes_section, rules_section
-    from tulle.auditing.audit import audit_people, unaudited_people
 
     apart = None if made.apart is None else made.apart.database
     released = made.original.like(made.frames)
-    people = ComparedPeople(made.original.database, released, apart, made.original.columns)
+    return ComparedPeople(made.original.database, released, apart, made.original.columns)
+
+
+def _audited(
+    made: LinkedRelease, splits: Splits | None, options: Any, command: str, *, whole: bool
+) -> Audit:
+    """Return the audit of people, with the guarantee in words."""
+    from tulle._random import seed_policy
+    from tulle.auditing._pictures import left_out_section, notes_section, rules_section
+    from tulle.auditing._splits import audit_of_splits
+    from tulle.auditing.audit import audit_people, unaudited_people
+
+    people = _compared(made)
     k, title = max(made.condenser.k, 2), "Condensed tables"
-    if options.audit:
+    if splits is not None:
+        found = audit_of_splits(
+            people.aligned(not whole)[0], splits, options.seed, people,
+            quick=not whole, k=k, title=title,
+        )  # fmt: skip
+    elif options.audit:
         found = audit_people(people, options.seed, k=k, title=title, quick=not whole)
     else:
         found = unaudited_people(people, k=k, title=title).extended(untried=UNAUDITED)
@@ -223,7 +338,7 @@ def _audited(made: LinkedRelease, options: Any, command: str, *, whole: bool) ->
     share = found.result["metrics"].get("nearest_record_share")
     return found.extended(
         guarantee={
-            "text": guarantee_text(released.n_people, rests_on, share),
+            "text": guarantee_text(people.databases[1].n_people, rests_on, share),
             "rows": [
                 {
                     "name": "fewest people that anything shown rests on",
@@ -289,7 +404,9 @@ def _rests_on(condenser: Any) -> dict[str, int]:
     }
 
 
-def _manifest(made: LinkedRelease, source: dict[str, Any], options: Any) -> Manifest:
+def _manifest(
+    made: LinkedRelease, source: dict[str, Any], options: Any, tried: list[dict[str, Any]]
+) -> Manifest:
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
@@ -302,9 +419,10 @@ def _manifest(made: LinkedRelease, source: dict[str, Any], options: Any) -> Mani
     apart = None if made.apart is None else made.apart.database.n_people
     return Manifest(
         method=METHOD,
-        parameters={n: v for n, v in options.values().items() if n not in ("seed", *_OTHERS)}
+        parameters={n: v for n, v in options.values().items() if n not in _UNTOLD}
         | {"k": condenser.k, "unit": f"person (table '{made.original.arguments['people']}')",
-           "links": links},
+           "links": links,
+           "chosen": [{n: row[n] for n in ("k", "for", "privacy", "use")} for row in tried]},
         guarantee={"in words": guarantee_text(people, rests_on), RESTS_ON: rests_on},
         verified={
             "everything shown rests on at least k people": fewest >= condenser.k,
@@ -364,7 +482,6 @@ def _summary(made: LinkedRelease) -> dict[str, Any]:
         "released_rows": sum(made.frames[name].height for name in database.persons),
         "rules_kept": len(made.condenser.rules_) - len(made.condenser.broken_rules_),
         "fewest_people": min(_rests_on(made.condenser).values()),
-        "chosen": {"k": made.condenser.k, "tried": [], "why": "of linked tables none is searched"},
     }
 
 

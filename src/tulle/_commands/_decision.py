@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tulle._commands._copies import Put, written_beside
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle.errors import ParameterError, PrivacyError
-from tulle.io._formats import display_name
+from tulle.io._formats import display_name, refuse_read_only
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.io._dialect import Dialect
+    from tulle.io._statistics_files import FileLabels
     from tulle.keys import SigningKey
     from tulle.releases import Manifest
     from tulle.releases.manifest import Draft
@@ -113,6 +114,7 @@ class Job:
         **files: Any,
     ) -> Job:
         """Check what was given, before anything is read; ``files`` are for :func:`check_files`."""
+        refuse_read_only(output)
         accepted = check_accepted(accept_risk)
         reads = {**reads, "--sign-key": sign_key}
         check_files(reads, release=output, report=report, force=force, **files)
@@ -130,7 +132,7 @@ class Job:
         release: pl.DataFrame,
         manifest: Manifest,
         found: Audit,
-        dialect: Dialect | None,
+        dialect: Dialect | FileLabels | None,
         chosen: Mapping[str, Any] | None = None,
         beside: Mapping[Path, Put] = MappingProxyType({}),
     ) -> None:
@@ -140,6 +142,7 @@ class Job:
         tried to find k, if it was. What goes ``beside`` it is written first, and named in the
         manifest.
         """
+        from tulle.io._dialect import Dialect
         from tulle.io._formats import Format, format_of
         from tulle.io.write import put_table
 
@@ -151,7 +154,7 @@ class Job:
         with written_beside(beside, force=self.force) as named, self.releasing() as draft:
             put_table(release, draft.file, self.output, dialect)
             manifest = replace(manifest, output={**manifest.output, **named})
-            if dialect is not None and format_of(self.output) is Format.CSV:
+            if isinstance(dialect, Dialect) and format_of(self.output) is Format.CSV:
                 told = {**manifest.output, "written as": dialect.told(release.columns)}
                 manifest = replace(manifest, output=told)
             draft.finish(with_verdict(manifest, found, self.accepted))

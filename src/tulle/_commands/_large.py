@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import (
     class_column,
@@ -19,168 +16,57 @@ from tulle._commands._columns import (
     with_roles,
     without_opaque,
 )
+from tulle._commands._condensed import (
+    Condensed,
+    Made,
+    audited_release,
+    compared,
+    manifest_of,
+    notes_of,
+    summary_of,
+)
+from tulle._commands._condensing import (
+    Condensing,
+    class_condenser_of,
+    condenser_of,
+    group_size,
+    refuse_unused,
+)
 from tulle._commands._decision import Job, Refused, decided, with_verdict
+from tulle._commands._memory import EngineOf, half_of_memory, parse_size, refuse_repeated
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import (
     Format,
     display_name,
-    existing_file,
     format_of,
     is_compressed,
-    parts_of,
 )
 from tulle.table.schema import Column, Role, Schema
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from tulle._commands.condense import Condensed, Condensing
     from tulle._large.facts import Apart, Sampled
-    from tulle._large.plan import BlockEngine, PartedRelease, Units
+    from tulle._large.plan import PartedRelease, Units
     from tulle._types import FilePath
     from tulle.condense.condenser import Condenser
+    from tulle.io._dialect import Dialect
     from tulle.releases import Manifest
 
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
-_EACH = 120  # bytes that a number of a table takes while it is condensed in memory
-_WORD = 8  # times as many that a word takes: each of its column's words is a coordinate
-_PER_BYTE = {Format.CSV: 30, Format.NDJSON: 12}  # ... and a byte of text
-_LIBRARIES = 300_000_000  # bytes that are taken before anything is read
-_PACKED = 4  # times as large as it is packed
-_LEAST = 100_000_000
-RESTS_ON = "people that what is shown rests on, at least"
 _STRANGERS = 20_000  # rows of people kept apart that a release is attacked with
-_REPEATED = 1.02  # rows a value from which what looks unique in a sample is not
-_VALUES = 20_000  # looked at for that
-
-
-def parse_size(text: str) -> int:
-    """Return the bytes of a size such as ``500MB``, ``1.5 GB`` or ``2GiB``.
-
-    >>> parse_size("500MB"), parse_size("1.5 GB"), parse_size("2GiB")
-    (500000000, 1500000000, 2147483648)
-    """
-    found = _SIZE.fullmatch(str(text))
-    if found is None:
-        raise ParameterError(
-            "--memory must be a size with its unit, such as 500MB or 2GB", parameter="memory"
-        )
-    unit = 1024 if found[3] else 1000
-    size = int(float(found[1]) * unit ** ("kmgt".index(found[2].lower()) + 1))
-    if size < _LEAST:
-        raise ParameterError(
-            "--memory must be at least 100MB: the libraries alone take more", parameter="memory"
-        )
-    return size
-
-
-def is_large(source: FilePath, options: Condensing) -> bool:
-    """Return whether a table should not be read into memory whole, by an estimate of its size."""
-    with options.naming():
-        given = None if options.memory is None else parse_size(options.memory)
-    if format_of(source) is Format.SQL:
-        return given is not None
-    room = half_of_memory() if given is None else max(given - _LIBRARIES, _LEAST)
-    return needed(source) > room
-
-
-class Looked(NamedTuple):
-    """A table to look at, or rows of it where memory does not hold it."""
-
-    table: pl.DataFrame
-    records: int  # of the whole table
-    notes: list[str]  # which say so
-
-    @property
-    def sampled(self) -> bool:
-        return self.table.height < self.records
-
-
-def look_at(source: FilePath, seed: int | None = None) -> Looked:
-    """Read a table, or draw rows of one that is larger than memory."""
-    from tulle._large.facts import SAMPLE, sample_rows
-    from tulle._large.machine import Budget, Machine
-    from tulle._random import as_generator
-    from tulle.io.read import open_table, read_table
-
-    if format_of(source) is Format.SQL or needed(source) <= half_of_memory():
-        table = read_table(source)
-        return Looked(table, table.height, [])
-    words = tuple(as_generator(seed).integers(2**63, size=4).tolist())
-    opened = open_table(source)
-    sample, records, _ = sample_rows(Machine(opened.batches, Budget(0, 1)).read, SAMPLE, words)
-    note = (
-        f"the table has {records:,} records, more than memory holds: what is said here rests on "
-        f"{sample.height:,} of them, drawn at random"
-    )
-    return Looked(sample, records, [note])
-
-
-def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[str]:
-    """Say which columns look unique in a sample of a table but repeat in the whole."""
-    from tulle._large.machine import Budget, Machine
-    from tulle.io.read import open_table
-
-    opened = open_table(source)
-
-    def engine(names: list[str] | None = None, apart: Apart | None = None) -> Machine:
-        return Machine(lambda: opened.batches(names), Budget(0, 1))
-
-    try:
-        refuse_repeated(engine, columns, records, 0)
-    except DataError as error:
-        return [str(error)]
-    return []
-
-
-def needed(source: FilePath) -> float:
-    """Estimate the bytes that condensing or attacking a table in memory takes."""
-    kind = format_of(source)
-    if kind is Format.EXCEL:
-        return 0.0  # a sheet has a million rows at most
-    parts = parts_of(source)
-    if parts:
-        return sum(map(needed, parts))
-    path = existing_file(source)
-    if kind in _PER_BYTE:
-        packed = _PACKED if is_compressed(source) else 1
-        return float(path.stat().st_size * _PER_BYTE[kind] * packed)
-    if path.stat().st_size * 100 < _LEAST:
-        return 0.0  # nothing packs that well: no need to load a library to look
-    import polars as pl
-
-    from tulle.io._formats import readable_as
-
-    with readable_as(source, kind):
-        lazy = (pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc)(path, glob=False)
-        rows = int(lazy.select(pl.len()).collect().item())
-        kinds = lazy.collect_schema().dtypes()
-        words = sum(kind in (pl.String, pl.Categorical, pl.Enum) for kind in kinds)
-        return float(rows * (len(kinds) + (_WORD - 1) * words) * _EACH)
-
-
-def half_of_memory() -> float:
-    """Return half of the bytes of memory that this process may use."""
-    sizes = [math.inf]
-    try:
-        sizes.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE"))
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        sizes.append(float(limit) if limit != "max" else math.inf)
-    except (AttributeError, ValueError, OSError):
-        pass
-    return min(sizes) / 2
 
 
 def refuse_in_blocks(options: Condensing) -> None:
-    """Raise for what needs the whole table in memory."""
+    """Raise for what needs the whole table in"""
     asked = {
         f"{options.policy_file}: [people] order": bool(options.policy.people.order),
         options.word("people"): options.people is not None,
         options.word("rows"): options.rows is not None,
         options.word("copies"): options.copies != 1,
         options.word("ledger"): options.ledger,
+        options.word("codebook"): options.codebook,
     }
     for word in (word for word, given in asked.items() if given):
         raise ParameterError(
@@ -201,6 +87,7 @@ def condense_large(
     """Condense a table in blocks on this machine, and write the release as a folder of parts."""
     from tulle._large.machine import Budget, Machine
     from tulle._threads import cores
+    from tulle.io._dialect import Dialect
     from tulle.io.read import open_table
 
     refuse_in_blocks(options)
@@ -215,7 +102,10 @@ def condense_large(
 
         return Machine(batches, budget)
 
-    made = PartsMade(job, options, source, control)
+    csv = format_of(job.output) is Format.CSV and not options.plain
+    written = opened.dialect() if csv else None
+    dialect = written if isinstance(written, Dialect) else None
+    made = PartsMade(job, options, source, control, dialect=dialect)
     made.write(engine, partial(source_entry, source), levels=levels, target=target)
     return made.condensed
 
@@ -266,7 +156,6 @@ class LargeTable:
 
     def decide(self, counted: pl.DataFrame) -> tuple[Units, Condenser]:
         """Return what is condensed apart, and the condenser with the size of its groups."""
-        from tulle._commands.condense import class_condenser_of, group_size
         from tulle._large.plan import Units, divide_classes
 
         level = column_of(self.known, Role.LEVEL)
@@ -283,7 +172,6 @@ def plan_table(
     sample: Sampled, columns: list[Column], options: Condensing, seed: tuple[int, ...]
 ) -> LargeTable:
     """Return what is decided about a table, or raise if blocks cannot meet what is asked."""
-    from tulle._commands.condense import condenser_of, refuse_unused
     from tulle._large.facts import Apart
     from tulle.table.split import check_part
 
@@ -302,7 +190,8 @@ def plan_table(
     if options.holdout is not None:
         with options.naming(share=options.word("holdout")):
             share = check_part(options.holdout)
-        apart = Apart(share, seed[3], None if person is None else person.name)
+        name = None if person is None else person.name
+        apart = Apart(share, seed[3], name, seed[0], sample.common)
     label = None if classes is None else classes.name
     condenser.set_params(random_state=None)
     return LargeTable(sample._replace(rows=rows), columns, known, label, condenser, options, apart)
@@ -345,6 +234,7 @@ class PartWriter(NamedTuple):
 
     output: str
     columns: list[str]  # in their order
+    dialect: Dialect | None  # of CSV
 
     def write(self, folder: Path, number: int, frame: pl.DataFrame) -> WrittenPart:
         """Write a part."""
@@ -355,16 +245,9 @@ class PartWriter(NamedTuple):
             raise DataError("a worker does not see the folder of the release: it must be shared")
         frame = frame.select(name for name in self.columns if name in frame.columns)
         name = f"part-{number:05d}{_suffix(self.output)}"
-        entry = write_part(folder, name, frame.height, lambda file: put_table(frame, file, name))
+        put = partial(put_table, frame, name=name, dialect=self.dialect)
+        entry = write_part(folder, name, frame.height, put)
         return WrittenPart(name, entry)
-
-
-class EngineOf(Protocol):
-    """Gives an engine that sees some columns only, of people who are not kept apart."""
-
-    def __call__(
-        self, names: list[str] | None = None, apart: Apart | None = None
-    ) -> BlockEngine: ...
 
 
 @dataclass
@@ -376,6 +259,7 @@ class PartsMade:
     source: FilePath
     control: FilePath | None
     made_by: Mapping[str, Any] = field(default_factory=dict)  # for the manifest's parameters
+    dialect: Dialect | None = None  # in which CSV is written: that of the source, if it is a file
     table: LargeTable = field(init=False)
     entry: dict[str, Any] = field(init=False)  # of the source
     strangers: Strangers | None = None
@@ -417,7 +301,7 @@ class PartsMade:
             self.strangers = engine(names).read(Strangers(table.apart, sample.records))
             sample = sample_rows(engine(names, table.apart).read, engine().sample, seed)
             self.table = table = replace(table, sample=sample)
-        writer = PartWriter(str(job.output), names)
+        writer = PartWriter(str(job.output), names, self.dialect)
 
         def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
             made = condense_blocks(
@@ -436,45 +320,44 @@ class PartsMade:
 
     def _judged(self, made: PartedRelease) -> Manifest:
         """Attack the release as one in memory is, and return its manifest."""
-        from tulle._commands import condense as memory
-
         job, table = self.job, self.table
         members, released = made.attacked
         names = [name for name in table.sample.rows.columns if name in released.columns]
         released = released.select(names)
         apart = None if self.strangers is None else self._strangers(members)
-        tables = memory.compared(members, released, self.source, self.control, apart, table.columns)
+        tables = compared(members, released, self.source, self.control, apart, table.columns)
         whole = job.report is not None
-        here = memory._Made(made, released, tables, table.options, [], None)
-        found = memory._audited(here, None, table.columns, job.command, whole=whole).extended(
+        here = Made(made, released, tables, table.options, [], None)
+        found = audited_release(here, None, table.columns, job.command, whole=whole).extended(
             context=dict(table.options.policy.context),
             accepted_risk=job.accepted,
             limits=[_attacked(made)],
         )
         chosen = {"k": here.k, "tried": [], "why": "nothing was attacked to choose it by"}
-        manifest = memory._manifest(here, self.entry, table.columns, apart, chosen)
+        manifest = manifest_of(here, self.entry, table.columns, apart, chosen)
         counts = {"released": made.released, "blocks": len(made.blocks)}
-        summary = memory._summary(made, tables, apart, found) | counts | {"records": made.records}
+        summary = summary_of(made, tables, apart, found) | counts | {"records": made.records}
         summary["chosen"] = chosen
         if self.strangers is not None:
             counts["kept apart as the control"] = self.strangers.records
             summary["kept_apart"] = self.strangers.records
-        notes = [*memory._notes(made, table.columns, released), _how(made, table.sample)]
+        notes = [*notes_of(made, table.columns, released), _how(made, table.sample)]
         levels = [dict(row._asdict()) for row in made.level_summary_]
         left_out = left_out_rows(table.columns)
-        self.condensed = memory.Condensed(summary, levels, left_out, notes, found)
+        self.condensed = Condensed(summary, levels, left_out, notes, found)
         try:
             decided(found, job.accepted)
         except Refused:
             job.save_report(found, refused=True)
             raise
+        told = {} if self.dialect is None else {"written as": self.dialect.told(names)}
         complete = replace(
             manifest,
             method=f"{manifest.method} in blocks",
             parameters={**manifest.parameters, **self.made_by},
             verified={**manifest.verified, "every record in exactly one block": True},
             counts={**manifest.counts, **counts},
-            output={"records": made.released, "columns": names},
+            output={"records": made.released, "columns": names, **told},
         )
         return with_verdict(complete, found, job.accepted)
 
@@ -509,44 +392,3 @@ def _suffix(output: FilePath) -> str:
     """Return the extensions of a file name that say its format: ``.csv.gz``."""
     suffixes = Path(output).suffixes
     return "".join(suffixes[-2:]) if is_compressed(output) else suffixes[-1]
-
-
-class Repeats:
-    """Some values of columns that look unique in a sample of a table.
-
-    They may name people with several rows, who would then be counted once for each row.
-    """
-
-    def __init__(self, names: list[str], records: int, seed: int) -> None:
-        from tulle._large.facts import HashSample
-
-        self.samples = {name: HashSample.of_table(_VALUES, records) for name in names}
-        self._seed = seed
-
-    def add(self, frame: pl.DataFrame) -> None:
-        """Take in the values of a batch."""
-        from tulle._large.facts import person_keys
-
-        for name, sample in self.samples.items():
-            present = frame.select(name).drop_nulls()
-            sample.add(present, person_keys(present[name], self._seed))
-
-    def merge(self, other: Repeats) -> None:
-        """Take in the values of other rows."""
-        for name, sample in self.samples.items():
-            sample.merge(other.samples[name])
-
-
-def refuse_repeated(engine: EngineOf, columns: list[Column], records: int, seed: int) -> None:
-    """Raise if the values of a column that looks unique in a sample repeat in the table."""
-    names = [column.name for column in columns if column.role is Role.IDENTIFIER]
-    if not names or column_of(columns, Role.PERSON) is not None:
-        return
-    for name, sample in engine(names).read(Repeats(names, records, seed)).samples.items():
-        values = sample.rows()[0][name]
-        if len(values) > _REPEATED * values.n_unique():
-            raise DataError(
-                f"column '{name}' looks like an identifier, but its values repeat: about "
-                f"{len(values) / values.n_unique():.1f} rows each. If it names people with several "
-                'rows, state so in a policy (role = "person"), else that it is an identifier'
-            )

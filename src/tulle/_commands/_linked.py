@@ -65,20 +65,24 @@ class LinkedTables:
         from tulle._random import as_generator
         from tulle.table.split import check_part, draw_people
 
-        database, part = self.database, check_part(share)
-        everybody = np.arange(database.n_people)
-        drawn = draw_people(everybody, np.zeros_like(everybody), part, as_generator(seed))
-        outside = np.isin(everybody, drawn.control)
-        halves = []
-        for chosen in (~outside, outside):
-            frames = {
-                name: frame.filter(chosen[database.persons[name]])
-                if name in database.persons
-                else frame
-                for name, frame in database.tables.items()
-            }
-            halves.append(replace(self, frames=frames))
-        return halves[0], halves[1]
+        everybody = np.arange(self.database.n_people)
+        part, generator = check_part(share), as_generator(seed)
+        drawn = draw_people(everybody, np.zeros_like(everybody), part, generator)
+        return self.of(np.setdiff1d(everybody, drawn.control)), self.of(drawn.control)
+
+    def of(self, people: Any) -> LinkedTables:
+        """Return the rows of some people in all tables, and the look-ups."""
+        import numpy as np
+
+        database = self.database
+        chosen = np.isin(np.arange(database.n_people), people)
+        frames = {
+            name: frame.filter(chosen[database.persons[name]])
+            if name in database.persons
+            else frame
+            for name, frame in database.tables.items()
+        }
+        return replace(self, frames=frames)
 
     def left_out(self) -> list[dict[str, str]]:
         """Return the columns that are not released, why, and what to write to keep each."""

@@ -27,7 +27,10 @@ def find_deltas(
     The risk is that of the best attack, beyond what guessing gets. It goes up and down with the
     draw, so that every delta of a list is tried, and one counts if the next larger one passes too.
     """
+    from tulle.sketch._records import unit_rows
+
     drawn = _sample(records, rng)
+    drawn = unit_rows(drawn) if parameters.get("normalize") else drawn
     tried: list[dict[str, Any]] = []
     passed: list[bool] = []
     with bar("Looking for delta", len(_DELTAS)) as advance:

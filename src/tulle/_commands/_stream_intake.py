@@ -15,7 +15,6 @@ from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._plurals import counted
 from tulle._progress import log
-from tulle._types import Ints
 from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
 from tulle.io._text import Reasons, TypedRecords
@@ -135,7 +134,7 @@ class Intake:
             records = self.reader.records(texts).frame
             if records.height != len(owed):
                 raise changed(source)
-            resupply(condenser, owed, self._features(records))
+            resupply(condenser, owed, self.settings.parted(records)[0])
         self.condenser = condenser
 
     def take(self, lines: Lines) -> None:
@@ -225,17 +224,23 @@ class Intake:
         self.surplus += records.surplus
         refused = dict(records.refused)
         frame, places = records.frame, records.places
-        wrong = self._refusals(frame) if frame.height else {}
+        problems = list(self._problems(frame))
+        if self.condenser is None:
+            problems += unfit_values(frame, Schema(self.settings.columns))
+        wrong = first_reasons(problems)
+        fine = np.setdiff1d(np.arange(frame.height), list(wrong))
+        before = self.seen
+        if self.condenser is not None and len(fine):
+            taken = frame[fine] if wrong else frame
+            far = self.condenser._take_fine(*self.settings.parted(taken))
+            wrong |= {int(fine[row]): reason for row, reason in far.items()}
         if records.lacking:
             wrong = self._note_keys(records, wrong)
         if wrong:
             refused |= {int(places[row]): reason for row, reason in wrong.items()}
-            fine = np.setdiff1d(np.arange(frame.height), list(wrong))
-            frame, places = frame[fine], places[fine]
-        if self.condenser is None:
-            self._start(frame, places, lines, refused)
-        else:
-            self._insert(frame, places, lines)
+            places = places[np.setdiff1d(np.arange(frame.height), list(wrong))]
+        condenser = self.condenser or self._start(frame[fine], refused)
+        self.waiting.keep(condenser.waiting_numbers(), before, places, lines)
         for place in sorted(refused):
             self.rejects.add(lines.origins[place], lines.numbers[place], refused[place])
 
@@ -250,27 +255,9 @@ class Intake:
             reason = f"the class in column '{classes}' is missing"
             yield Problem(is_missing(frame[classes]), reason, "give every record a class")
 
-    def _refusals(self, frame: pl.DataFrame) -> Reasons:
-        """Return the rows that are refused, and why."""
-        problems = list(self._problems(frame))
-        if self.condenser is None:
-            problems += unfit_values(frame, Schema(self.settings.columns))
-            return first_reasons(problems)
-        return self.condenser.refusals(self._features(frame)) | first_reasons(problems)
-
-    def _start(self, frame: pl.DataFrame, places: Ints, lines: Lines, refused: Reasons) -> None:
-        options, classes = self.settings.options, self.settings.class_column
-        condenser = StreamCondenser(
-            options.k,
-            init_size=max(2, frame.height),
-            split=options.split,
-            grouping=options.grouping,
-            synthesis=options.synthesis,
-            classwise=classes is not None,
-            columns=[column for column in self.settings.columns if column.name != classes],
-            random_state=options.seed,
-        )
-        condenser.partial_fit(self._features(frame), self._classes(frame))
+    def _start(self, frame: pl.DataFrame, refused: Reasons) -> StreamCondenser:
+        condenser = self.settings.condenser(frame.height, self.settings.options.seed)
+        condenser.partial_fit(*self.settings.parted(frame))
         if not len(condenser.counts_):
             raise PrivacyError(
                 f"{counted(frame.height, 'record', 'is')} too few for one group of their level, "
@@ -279,23 +266,24 @@ class Intake:
             )
         self.began_with = frame.height
         self.condenser = condenser
-        self.waiting.keep(condenser.waiting_numbers(), 0, places, lines)
+        return condenser
 
-    def _insert(self, frame: pl.DataFrame, places: Ints, lines: Lines) -> None:
+    def reread(self, source: Source, most: int) -> pl.DataFrame:
+        """Return the first records of a source that was opened at its beginning, without refusals.
+
+        They are read as the stream reads them, and are condensed by nobody.
+        """
         assert self.condenser is not None
-        if not frame.height:
-            return
-        before = self.seen
-        self.condenser.partial_fit(self._features(frame), self._classes(frame))
-        self.waiting.keep(self.condenser.waiting_numbers(), before, places, lines)
-
-    def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
-        classes = self.settings.class_column
-        return frame if classes is None else frame.drop(classes)
-
-    def _classes(self, frame: pl.DataFrame) -> pl.Series | None:
-        classes = self.settings.class_column
-        return None if classes is None else frame[classes]
+        frames: list[pl.DataFrame] = []
+        while (left := most - sum(frame.height for frame in frames)) > 0:
+            lines = source.read(left)
+            if lines is None or not len(lines):
+                break
+            frame = self.reader.records(lines.texts, lines.faults).frame
+            wrong = first_reasons(list(self._problems(frame)))
+            wrong |= self.condenser.refusals(self.settings.parted(frame)[0])
+            frames.append(frame[np.setdiff1d(np.arange(frame.height), list(wrong))])
+        return pl.concat(frames)
 
 
 class _Initial:

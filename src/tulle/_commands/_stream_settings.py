@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     import polars as pl
 
     from tulle._types import FilePath
+    from tulle.stream.condenser import StreamCondenser
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,27 @@ class Settings:
         """Return the options that a release may show: not the seed, nor a k where levels rule."""
         unused = {"seed"} if self.level_column is None else {"seed", "k"}
         return {n: value for n, value in self.options.values().items() if n not in unused}
+
+    def condenser(self, initial: int, seed: int | None) -> StreamCondenser:
+        """Return a stream with these settings that begins with so many records."""
+        from tulle.stream.condenser import StreamCondenser
+
+        options = self.options
+        return StreamCondenser(
+            options.k,
+            init_size=max(2, initial),
+            split=options.split,
+            grouping=options.grouping,
+            synthesis=options.synthesis,
+            classwise=self.class_column is not None,
+            columns=[column for column in self.columns if column.name != self.class_column],
+            random_state=seed,
+        )
+
+    def parted(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series | None]:
+        """Return the records as a stream takes them, and their classes, if there are some."""
+        name = self.class_column
+        return (frame, None) if name is None else (frame.drop(name), frame[name])
 
     def to_json(self) -> dict[str, Any]:
         """Return what must not change while the stream continues."""

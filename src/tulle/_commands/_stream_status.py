@@ -57,24 +57,9 @@ def status(state: str | os.PathLike[str]) -> dict[str, Any]:
         "saved": saved.isoformat(timespec="seconds"),
         **counts,
         "k": condenser.k,
-        "source": _place(extra["position"]),
+        "source": extra["place"],
         "left_out": _left_out(extra["settings"]),
     }
-
-
-def _place(position: Mapping[str, Any]) -> str:
-    """Say how far a source was read."""
-    if "offset" in position:
-        return f"a file, up to line {position['line']:,}"
-    if "done" in position:
-        current = f", and part of {position['file']}" if position["file"] else ""
-        return f"a folder, {len(position['done']):,} files{current}"
-    if "sequence" in position:
-        return f"NATS, up to message {position['sequence']:,}"
-    if "offsets" in position:
-        read = sum(position["offsets"].values())
-        return f"Kafka, {len(position['offsets'])} partitions, up to {read:,} offsets in all"
-    return f"standard input, up to line {position['line']:,}"
 
 
 def _left_out(settings: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
-from tulle._commands._columns import words_of
+from tulle._commands._columns import with_file_codes, words_of
 from tulle._commands._linked import is_linked, open_linked
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
@@ -41,10 +41,9 @@ class Auditing(Gates):
     memory: str | None = None  # beyond which tables are read in batches; half of the machine's
 
 
-# gates on what is not measured in batches: an attack that was not tried must not pass one
-_GATES_OF_WHOLE = (
-    *("max_singling_out", "max_membership", "max_homogeneity", "max_reconstruction"),
-    "min_accuracy_ratio",
+# what part of a release understates: such a gate would pass for that reason
+_GATES_OF_WHOLE = tuple(
+    name for name in GATES if name not in ("max_copies", "max_worst_case", "min_accuracy_ratio")
 )
 
 
@@ -98,12 +97,11 @@ def audit_files(
     if linked:
         asked = {"--earlier": earlier or None, "--known": known, "--worst-case": worst_case or None}
         found = _audit_linked(original, release, control, options, asked)
-    elif _are_large(original, release, options):
-        asked = {"--earlier": earlier or None, "--known": known, "--worst-case": worst_case or None}
-        asked |= {options.word(name): limits[name] for name in _GATES_OF_WHOLE}
-        found = _audit_large(original, release, control, options, asked)
     else:
-        found = _audit_whole(
+        large = _are_large(original, release, options)
+        if large:
+            _refuse_given({options.word(name): limits[name] for name in _GATES_OF_WHOLE}, _LARGE)
+        found = (_audit_large if large else _audit_whole)(
             original, release, options,
             control=control, earlier=earlier, known=known, worst_case=worst_case,
         )  # fmt: skip
@@ -152,15 +150,17 @@ def _audit_whole(
     """Audit tables that memory holds."""
     from tulle.auditing import audit
     from tulle.auditing.audit import with_rules
-    from tulle.io.read import codes_as_text, read_like, read_table
+    from tulle.io.read import codes_as_text, read_like, read_written
     from tulle.table._series import is_opaque
 
     further: dict[str, Any] = {}
     outside = () if control is None else (control,)
     compared = [original, release, *outside, *earlier]
-    table = read_table(original)
+    table, written = read_written(original)
     others = [read_like(file, table, original) for file in compared[1:]]
     columns = _known_columns(table, others[0], release, options)
+    described = [column for column in columns.values() if isinstance(column, Column)]
+    columns |= {column.name: column for column in with_file_codes(described, written, table)}
     if worst_case:
         further["worst_case"] = _maker(release, columns)
     words = words_of(columns.values())
@@ -177,10 +177,7 @@ def _audit_whole(
             policy={name: entry for name, entry in columns.items() if name in table.columns},
             known=None if known is None else read_like(known, table, original),
             random_state=options.seed,
-            target=options.target,
-            k=options.k,
-            attempts=options.attempts,
-            title=f"Audit of {os.path.basename(display_name(release))}",
+            **_asked(release, options),
         )
     if options.policy_file is None:
         return found
@@ -195,29 +192,25 @@ def _audit_linked(
     asked: Mapping[str, Any],
 ) -> Audit:
     """Audit people who have rows in several tables."""
-    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing._database import ComparedPeople, refuse_known_keys
     from tulle.auditing.audit import audit_people
 
-    unmet = [word for word, given in asked.items() if given is not None]
-    if unmet:
-        raise ParameterError(f"{unmet[0]} is for a single table, not for linked ones: drop it")
+    _refuse_given(asked, "is for a single table, not for linked ones: drop it")
     policy, file = options.policy, options.policy_file
     people = open_linked(original, policy, file)
     released = open_linked(release, policy, file, like=people).database
     others = None
     if control is not None:
         others = open_linked(control, policy, file, like=people).database
+    refuse_known_keys(people.database, released)
     compared = ComparedPeople(people.database, released, others, people.columns)
     with options.naming():
-        return audit_people(
-            compared, options.seed, target=options.target, k=options.k, attempts=options.attempts,
-            title=f"Audit of {os.path.basename(display_name(release).rstrip('/'))}",
-        )  # fmt: skip
+        return audit_people(compared, options.seed, **_asked(release, options))
 
 
 def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:
     """Return whether the tables should not be read into memory whole."""
-    from tulle._commands._large import needed
+    from tulle._commands._memory import needed
 
     files = [file for file in (original, release) if format_of(file) is not Format.SQL]
     return sum(map(needed, files)) > _memory(options)
@@ -225,45 +218,68 @@ def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool
 
 def _memory(options: Auditing) -> int:
     """Return the bytes beyond which tables are read in batches."""
-    from tulle._commands._large import half_of_memory, parse_size
+    from tulle._commands._memory import half_of_memory, parse_size
 
     with options.naming():
         return int(half_of_memory()) if options.memory is None else parse_size(options.memory)
 
 
+def _refuse_given(asked: Mapping[str, Any], why: str) -> None:
+    """Raise if one of some options was given."""
+    for word, given in asked.items():
+        if given is not None:
+            raise ParameterError(f"{word} {why}")
+
+
+_LARGE = (
+    "needs the whole tables in memory, and these are larger than that: a part of a release "
+    "understates it. Drop it, or raise --memory"
+)
+
+
 def _audit_large(
     original: FilePath,
     release: FilePath,
-    control: FilePath | None,
     options: Auditing,
-    asked: Mapping[str, Any],
+    *,
+    control: FilePath | None,
+    earlier: Sequence[FilePath],
+    known: FilePath | None,
+    worst_case: bool,
 ) -> Audit:
-    """Audit tables in batches: people are sampled, and all records are searched."""
+    """Audit people drawn by lot, and look for everybody's copies in all records."""
     from tulle.auditing._batches import audit_batches
     from tulle.io.read import open_table, read_like
+    from tulle.table._series import is_opaque
 
-    unmet = [word for word, given in asked.items() if given is not None]
-    if unmet:
-        raise ParameterError(
-            f"{unmet[0]} needs the whole tables in memory, and these are larger than that: drop "
-            "it, or raise --memory"
-        )
-    tables = [open_table(file) for file in (original, release)]
-    first = next(tables[0].batches())
-    columns = _known_columns(first, next(tables[1].batches()), release, options)
+    table, released, *before = [open_table(file) for file in (original, release, *earlier)]
+    first, shown = next(table.batches()), next(released.batches())
+    columns = _known_columns(first, shown, release, options)
+    kept = [n for n, dtype in table.schema.items() if n in shown.columns or not is_opaque(dtype)]
     with options.naming():
         return audit_batches(
-            tables[0].batches,
-            tables[1].batches,
+            lambda: table.batches(kept),
+            released.batches,
             None if control is None else read_like(control, first, original),
-            columns,
+            {name: entry for name, entry in columns.items() if name in kept},
             options.seed,
-            target=options.target,
-            k=options.k,
-            attempts=options.attempts,
+            earlier=[one.batches for one in before],
+            rules=(options.policy.rules or ()) if options.policy_file is not None else (),
             memory=_memory(options) // 2,
-            title=f"Audit of {os.path.basename(display_name(release))}",
+            known=None if known is None else read_like(known, first, original),
+            worst_case=_maker(release, columns) if worst_case else None,
+            **_asked(release, options),
         )
+
+
+def _asked(release: FilePath, options: Auditing) -> dict[str, Any]:
+    """Return what is asked of an audit, whatever holds the tables."""
+    return {
+        "target": options.target,
+        "k": options.k,
+        "attempts": options.attempts,
+        "title": f"Audit of {os.path.basename(display_name(release).rstrip('/'))}",
+    }
 
 
 def _preset_gate(result: Result, options: Auditing) -> list[Gate]:
@@ -359,7 +375,7 @@ def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], 
             f"release next to it: {display_name(release)} has "
             f"{'none' if made is None else f'one of {made.method}'}"
         )
-    from tulle._commands.condense import Condensing, make_release
+    from tulle._commands._condensing import Condensing, make_release
 
     kept = {
         name: made.parameters[name] for name in Condensing().values() if name in made.parameters
@@ -386,7 +402,7 @@ def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
 
 def _made(release: FilePath) -> Changes:
     """Return how many people the release rests on by its manifest, and of a risk accepted."""
-    from tulle._commands._large import RESTS_ON
+    from tulle._commands._condensed import RESTS_ON
 
     if not has_manifest(release):
         return {}

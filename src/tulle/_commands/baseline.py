@@ -1,11 +1,11 @@
-"""``tulle baseline``: a table in, a randomised or generalised one with manifest and verdict out."""
+"""``tulle baseline``: a table in, one of the older techniques with manifest and verdict out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._checks import check_choice, check_flag
+from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import BASELINES
 from tulle._commands._columns import (
     column_entries,
@@ -14,22 +14,25 @@ from tulle._commands._columns import (
     unit_notes,
     without_opaque,
 )
+from tulle._commands._condensed import compared
+from tulle._commands._condensing import divided
 from tulle._commands._decision import Job, refuse_two_controls
 from tulle._commands._options import Options, resolve
-from tulle._commands._sources import source_entry
-from tulle._commands.condense import compared, divided
+from tulle._commands._sources import check_files, source_entry
 from tulle._commands.split import drawn_apart
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
-from tulle.table.schema import Column
+from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
+    from tulle._report.model import Given, Judgement
     from tulle._types import FilePath
     from tulle.auditing import Audit
     from tulle.releases import Manifest
 
+RANDOMISED = "randomisation"
 LIMITS = {
     "randomize": (
         "A record with an unusual combination of values: noise blurs each value, not the person.",
@@ -39,13 +42,32 @@ LIMITS = {
         "Sensitive columns and the target: they are released as they are.",
         "What all members of a group share.",
     ),
+    "rotate": (
+        "Anything, from someone who knows as many records as there are dimensions: the attacks are "
+        "on the table that somebody with twice as many turns back.",
+        "The target: it is released as it is, row by row.",
+    ),
 }
 _HELD = {
     "generalize": "every record looks like at least k - 1 others in the columns that others may "
     "know",
     "randomize": "every column has noise of the stated spread, or changes by the stated chance",
+    "rotate": "no column of the release is one of the table's, but for the target",
 }
-_OF = {"noise": "randomize", "keep": "randomize", "k": "generalize"}
+_DONE = {"generalize": "generalisation", "randomize": RANDOMISED, "rotate": "rotation"}
+_OF = {
+    "noise": ("randomize", "rotate"),
+    "keep": ("randomize",),
+    "k": ("generalize",),
+    "components": ("rotate",),
+}
+_DISTANCES: Judgement = {
+    "level": "undecided",
+    "reason": "Not measured: the new columns mean nothing by themselves. Distances between records "
+    "stay, about so where dimensions are dropped or noise is added.",
+    "next": "Mine it by distances only: nearest neighbours, clusters, support vectors.",
+    "details": [],
+}
 
 
 @dataclass(frozen=True)
@@ -54,8 +76,9 @@ class Comparing(Options):
 
     method: str = "generalize"
     k: int = 10
-    noise: float = 0.5
+    noise: float | None = None  # 0.5 of randomize; rotate: 0
     keep: float = 0.8
+    components: int | None = None
     holdout: float | str | None = None
     plain: bool = False  # CSV in the normalised form, not in that of the source
     seed: int | None = None
@@ -68,6 +91,13 @@ class Baseline(NamedTuple):
     left_out: list[dict[str, str]]
     notes: list[str]
     audit: Audit
+
+
+class Recovered(NamedTuple):
+    """The distributions before a table was randomised, as far as they can be told."""
+
+    summary: dict[str, Any]
+    shares: list[dict[str, Any]]
 
 
 def baseline(
@@ -84,7 +114,7 @@ def baseline(
     force: bool = False,
     **given: Any,
 ) -> Baseline:
-    """Randomise or generalise a table file, audit the release, and write it unless it is bad."""
+    """Change a table file by an older technique, audit it, and write it unless it is bad."""
     format_of(source), format_of(output)
     job = Job.opened(
         output, {"INPUT": source, "--policy": policy, "--control": control},
@@ -94,7 +124,10 @@ def baseline(
     options = resolve("baseline", Comparing(), policy, given)
     _refuse_contradictions(options, control)
 
+    from tulle._random import as_generator
     from tulle.auditing.audit import audited
+    from tulle.baselines.rotate import turned_back
+    from tulle.io._statistics_files import shown_in
     from tulle.io.read import read_written
 
     original, dialect = read_written(source)
@@ -107,17 +140,22 @@ def baseline(
     apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)
     with options.naming():
-        release, counts = _released(original, known, options)
-    tables = compared(original, release, source, control, strangers, columns)
+        release, counts, made_with = _released(original, known, options)
+    seen = release
+    if options.method == "rotate":
+        seen = turned_back(original, release, known, as_generator(options.seed))
+    tables = compared(original, seen, source, control, strangers, columns)
     quick = report is None
+    own: Given = {"use": _DISTANCES} if options.method == "rotate" else {}
     found = audited(tables, options.seed, k=options.k, title="Baseline", quick=quick).extended(
         limits=list(LIMITS[options.method]),
+        verdict=own,
         command=command,
         context=dict(options.policy.context),
         accepted_risk=job.accepted,
     )
-    manifest = _manifest(entry, original, release, columns, options, counts)
-    job.write(release, manifest, found, None if options.plain else dialect)
+    manifest = _manifest(entry, original, release, columns, options, counts, made_with)
+    job.write(release, manifest, found, None if options.plain else shown_in(dialect, release))
     summary = {"records": original.height, "columns_released": release.width, **counts}
     return Baseline(summary, left_out_rows(columns), unit_notes(columns), found)
 
@@ -127,38 +165,82 @@ def _refuse_contradictions(options: Comparing, control: FilePath | None) -> None
         check_choice("baseline", "method", options.method, BASELINES)
         check_flag("baseline", "plain", options.plain)
     refuse_two_controls(options, control)
-    for name, method in _OF.items():
-        if options.on_command_line(name) and options.method != method:
-            raise ParameterError(f"is for --method {method}", subject=options.word(name))
+    for name, methods in _OF.items():
+        if options.on_command_line(name) and options.method not in methods:
+            these = " or ".join(methods)
+            raise ParameterError(f"is for --method {these}", subject=options.word(name))
 
 
 def _released(
     original: pl.DataFrame, columns: list[Column], options: Comparing
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return the release, and what can be counted about it."""
+) -> tuple[pl.DataFrame, dict[str, Any], dict[str, Any]]:
+    """Return the release, what can be counted about it, and what a receiver may know of it."""
     if options.method == "generalize":
         from tulle.baselines.generalize import generalize
 
         made = generalize(original, options.k, columns=columns, means=True)
         sizes = made.counts
-        return made.release, {
-            "groups": len(sizes),
-            "smallest_group": int(sizes.min()),
-            "generalisation_loss": made.loss,
-        }
+        return (
+            made.release,
+            {
+                "groups": len(sizes),
+                "smallest_group": int(sizes.min()),
+                "generalisation_loss": made.loss,
+            },
+            {"k": options.k},
+        )
+    if options.method == "rotate":
+        from tulle.baselines.rotate import rotate
+
+        noise = options.noise or 0.0
+        turned = rotate(
+            original, options.components, noise=noise, columns=columns, random_state=options.seed
+        )
+        counts = {"dimensions": turned.matrix.shape[0], "components": turned.matrix.shape[1]}
+        return turned.release, counts, {"noise": noise}
     from tulle.baselines.randomize import randomize
 
+    noise = 0.5 if options.noise is None else options.noise
     drawn = randomize(
-        original,
-        noise=options.noise,
-        keep=options.keep,
-        columns=columns,
-        random_state=options.seed,
+        original, noise=noise, keep=options.keep, columns=columns, random_state=options.seed
     )
-    return drawn.release, {
-        "columns_with_noise": len(drawn.spreads),
-        "columns_by_chance": len(drawn.domains),
-    }
+    counts = {"columns_with_noise": len(drawn.spreads), "columns_by_chance": len(drawn.domains)}
+    return drawn.release, counts, {"noise": noise, "keep": options.keep, "spreads": drawn.spreads}
+
+
+def recover(
+    source: FilePath, output: FilePath, *, bins: int = 20, force: bool = False
+) -> Recovered:
+    """Write what the columns of a randomised release looked like before, from its manifest."""
+    import polars as pl
+
+    from tulle.baselines.randomize import shares_of_numbers, shares_of_values
+    from tulle.io.read import read_table
+    from tulle.io.write import write_table
+    from tulle.releases import read_manifest
+
+    check_files({"INPUT": source}, writes={"--output": output}, force=force)
+    check_int("baseline", "bins", bins, 2)
+    made = read_manifest(source)
+    if made.method != RANDOMISED or "spreads" not in made.parameters:
+        raise DataError(
+            f"{display_name(source)} was not made by tulle baseline --method randomize: there is "
+            "no noise to take out of its distributions"
+        )
+    release, spreads = read_table(source), made.parameters["spreads"]
+    parts = []
+    for series in release:
+        if series.name in spreads:
+            found = shares_of_numbers(series, spreads[series.name], bins)
+        else:
+            domain = series.unique().sort().to_list()
+            found = shares_of_values(series, domain, made.parameters["keep"])
+        name = pl.lit(series.name).alias("column")
+        parts.append(found.select(name, pl.col("value").cast(pl.String), "share"))
+    shares = pl.concat(parts)
+    write_table(shares, output, force=force)
+    summary = {"records": release.height, "columns": release.width, "shares": shares.height}
+    return Recovered(summary, shares.to_dicts())
 
 
 def _manifest(
@@ -168,20 +250,22 @@ def _manifest(
     columns: list[Column],
     options: Comparing,
     counts: dict[str, Any],
+    made_with: dict[str, Any],
 ) -> Manifest:
     from tulle._random import seed_policy
     from tulle.releases import Manifest
 
-    generalised = options.method == "generalize"
     held = _HELD[options.method]
-    if generalised:
+    if options.method == "generalize":
         holds = counts["smallest_group"] >= options.k
+    elif options.method == "rotate":
+        targets = {column.name for column in columns if column.role is Role.TARGET}
+        holds = not (set(release.columns) & set(original.columns)) - targets
     else:
         holds = counts["columns_with_noise"] + counts["columns_by_chance"] == release.width
-    used = [name for name, method in _OF.items() if method == options.method]
     return Manifest(
-        method="generalisation" if generalised else "randomisation",
-        parameters={name: getattr(options, name) for name in used},
+        method=_DONE[options.method],
+        parameters=made_with,
         guarantee={held: True},
         verified={held: holds},
         counts={"records": original.height, "released": release.height, **counts},

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import plan_columns, without_opaque
-from tulle._commands._large import look_at
+from tulle._commands._condensing import Condensing, group_size, make_release
+from tulle._commands._memory import look_at
 from tulle._commands._options import resolve
 from tulle._commands._sources import check_files
-from tulle._commands.condense import Condensing, group_size, make_release
 from tulle._progress import bar
 from tulle.errors import DataError, ParameterError, PrivacyWarning
 from tulle.io._formats import display_name, format_of
@@ -318,7 +318,7 @@ def _write(folder: Path, found: Challenged, name: str, command: str, notes: list
         "attacks": {"challenge": {**found.attack.to_dict(), "owner_only": True}},
         "sections": [_section(found)],
         "limits": [
-            "This is no bound: with more time, other traces or other attackers more may be found.",
+            "With more time, other traces or other attackers more may be found.",
             "The releases are of half of the people: one of everybody tells a little less.",
             *notes,
         ],

@@ -24,19 +24,25 @@ class Estimated(NamedTuple):
             raise GateError(f"{self.summary['question']}: {self.rows[0]['note']}")
 
 
-def estimate(release: FilePath, question: str, *, population: bool = False) -> Estimated:
+def estimate(
+    release: FilePath, question: str, *, weight: str | None = None, population: bool = False
+) -> Estimated:
     """Answer a question from a release and its copies, with the intervals of its ledger."""
     check_files({"RELEASE": release}, folders=("RELEASE",), force=False)
 
     from tulle.estimating.estimate import estimate as estimated
     from tulle.estimating.estimate import read_copies
 
-    copies, ledger, records = read_copies(release)
-    found = estimated(copies, question, ledger=ledger, records=records, population=population)
+    copies, ledger, records, named = read_copies(release)
+    weight = named if weight is None else "" if weight == "none" else weight
+    found = estimated(
+        copies, question, ledger=ledger, records=records, weight=weight, population=population
+    )
     summary = {
         "release": display_name(release),
         "question": " ".join(question.split()),
         "copies": len(copies),
+        **({"weight": weight} if weight else {}),
         "intervals": "none: the release has no error ledger (tulle condense --ledger)"
         if ledger is None
         else f"95 of 100 cover {'the population' if population else 'the original'}",

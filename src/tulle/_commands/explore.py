@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
 from tulle._commands._columns import plan_columns, without_opaque, words_of
-from tulle._commands._large import look_at
+from tulle._commands._memory import look_at
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
 from tulle.errors import DataError, GateError, ParameterError

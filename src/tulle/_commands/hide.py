@@ -361,7 +361,7 @@ class _HideRun(NamedTuple):
         with self.job.releasing() as draft:
             put_table(made.frame, draft.file, self.job.output)
             draft.finish(self._manifest(entry, made.summary, verdict, share.HELD))
-        return Hidden(made.summary, [], [], made.audit)
+        return Hidden(made.summary, [], made.notes, made.audit)
 
     def streamed(self) -> Hidden:
         """Hide window by window, in bounded memory."""

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tulle._commands._columns import left_out_rows, quoted, to_keep
-from tulle._commands._large import look_at, repeated_in
+from tulle._commands._columns import left_out_rows, quoted, to_keep, with_file_codes
 from tulle._commands._linked import ask, is_linked, proposed
+from tulle._commands._memory import look_at, repeated_in
 from tulle._commands._sources import check_files
 from tulle.errors import DataError
-from tulle.io._formats import display_name, format_of, is_sql, split_sheet
+from tulle.io._formats import STATISTICS, display_name, format_of, is_sql, split_sheet
 from tulle.table._linked import PeopleSection
 from tulle.table.policy import CONTEXT, Policy, write_policy
 from tulle.table.schema import Column, Role
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.table.uniqueness import SinglingOut
 
 SHOWN = 5  # combinations of each size
+SILENT = "no evidence for another role"
 
 
 class Inspection(NamedTuple):
@@ -62,6 +63,7 @@ def inspect(
     check_files({"INPUT": source}, writes=writes, folders=("INPUT",), force=force)
 
     from tulle.guessing.columns import guess_columns
+    from tulle.io.read import read_written
     from tulle.table.uniqueness import singling_out
 
     looked = look_at(source)
@@ -69,6 +71,9 @@ def inspect(
     if not table.height:
         raise DataError(f"{display_name(source)} has no records: there is nothing to inspect")
     guesses = guess_columns(table)
+    if format_of(source) in STATISTICS:
+        known = with_file_codes([g.column for g in guesses], read_written(source)[1], table)
+        guesses = [replace(guess, column=column) for guess, column in zip(guesses, known)]
     if looked.sampled:
         notes = notes + repeated_in(source, [g.column for g in guesses], looked.records)
     rules = _proposed_rules(table, [guess.column for guess in guesses])
@@ -230,7 +235,9 @@ def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal
         return []
     known = {column.name: column for column in plain}
     seen = as_released(table, encoder.codecs, known)
-    return propose_rules(seen, known, LEAST, people, writings_of(encoder.codecs))
+    found = propose_rules(seen, known, LEAST, people, writings_of(encoder.codecs))
+    weights = schema.named(Role.WEIGHT)  # calibrated at the end: no formula holds of them
+    return [one for one in found if not {*weights} & {*one.rule.columns}]
 
 
 def policy_path(source: str | os.PathLike[str]) -> Path:
@@ -263,7 +270,7 @@ def _column_row(guess: Guess) -> dict[str, Any]:
         "special": len(column.special),
         "not_understood": guess.unread,
         "action": guess.action,
-        "reason": column.reason or "no evidence for another role",
+        "reason": column.reason or SILENT,
     }
 
 

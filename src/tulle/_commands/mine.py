@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_choice, check_int
-from tulle._choices import ITEMSETS, SUPPORTS_OF
-from tulle._commands._large import half_of_memory, parse_size
+from tulle._choices import ITEMSETS, MINERS, SUPPORTS_OF
+from tulle._commands._memory import half_of_memory, parse_size
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle.errors import ParameterError
@@ -15,10 +15,14 @@ from tulle.io._formats import Format, existing_file, format_of
 from tulle.rules.rule import confidence_share, support_count
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    from collections.abc import Sequence
+
     import polars as pl
 
-    from tulle._types import FilePath
+    from tulle._types import FilePath, Floats
     from tulle.rules._blocks import MinedItemsets
+    from tulle.rules.mine import Implications
+    from tulle.transactions import Transactions
 
 _SHOWN = 20
 _PER_BYTE = {Format.CSV: 12, Format.NDJSON: 8}  # bytes of memory for a byte of text
@@ -41,6 +45,10 @@ class Mining(Options):
     itemsets: str | None = None
     max_consequent: int | None = None
     support_of: str = "rule"  # what the minimum support is of
+    algorithm: str = "apriori"
+    best: int | None = None  # rules; all, or 10 (tertius: values) and 100 of the others
+    attributes: tuple[str, ...] | list[str] = ()
+    seed: int | None = None  # of the prior of predictive-apriori
     basket: str | None = None
     item: str | None = None
     memory: str | None = None  # beyond which baskets are read in blocks; half of the machine's
@@ -54,11 +62,15 @@ def mine(
     What was mined describes the original data: it is for the owner, not a release.
     """
     options = resolve("mine", Mining(), None, given)
-    if options.itemsets is None and options.min_confidence is None:
+    ranked = options.algorithm != "apriori"
+    if options.itemsets is None and options.min_confidence is None and not ranked:
         raise ParameterError("rules need --min-confidence; for itemsets, pass --itemsets all")
     with options.naming():
         check_choice("mine", "support_of", options.support_of, SUPPORTS_OF)
-    for name in ("min_confidence", "max_consequent", "support_of"):
+        check_choice("mine", "algorithm", options.algorithm, MINERS)
+        if options.best is not None:
+            check_int("mine", "best", options.best, 1)
+    for name in ("min_confidence", "max_consequent", "support_of", "algorithm", "best"):
         if options.itemsets is not None and name in options.words:
             raise ParameterError("is for rules, not for --itemsets", subject=options.word(name))
     if output is not None and format_of(output) is Format.SQL:
@@ -69,11 +81,12 @@ def mine(
 
     with options.naming(kind="--itemsets"):
         blockwise = _is_large(source, options)
-        if blockwise and options.support_of == "antecedent":
-            raise ParameterError(
-                "--support-of antecedent needs all baskets in memory, and this file is larger: "
-                "raise --memory, or mine with --support-of rule"
-            )
+        for name, usual in (("support_of", "rule"), ("algorithm", "apriori")):
+            if blockwise and getattr(options, name) != usual:
+                raise ParameterError(
+                    f"{options.word(name)} needs all baskets in memory, and this file is larger: "
+                    f"raise --memory, or take {usual}"
+                )
         mined = _mined_in_blocks(source, options) if blockwise else _mined_whole(source, options)
     found = _framed(mined, options)
     if output is not None:
@@ -81,7 +94,7 @@ def mine(
     summary = {
         "baskets": mined.baskets,
         "items": len(mined.names),
-        **({"blocked_cells": mined.blocked} if mined.blocked else {}),
+        **_described(mined.data),
         "rules" if options.itemsets is None else f"itemsets_{options.itemsets}": found.height,
     }
     return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
@@ -104,26 +117,56 @@ def _mined_whole(source: FilePath, options: Mining) -> MinedItemsets:
     from tulle.rules.mine import fewest_of_rule
     from tulle.rules.mine import mine as mine_baskets
 
-    baskets = open_file(source, options.basket, options.item).baskets
+    attributes = options.attributes or _joined_codes(source)
+    baskets = open_file(source, options.basket, options.item, attributes=attributes).baskets
     minimum = support_count("mine", options.min_support, len(baskets))
     if options.support_of == "antecedent":
         confidence = confidence_share("mine", options.min_confidence)
         minimum = fewest_of_rule(minimum, confidence, "antecedent")
     found = mine_baskets(baskets, minimum)
-    blocked = 0 if baskets.unknown is None else len(baskets.unknown.items)
-    return MinedItemsets(found, baskets.names, len(baskets), blocked)
+    return MinedItemsets(found, baskets.names, len(baskets), baskets)
+
+
+def _described(baskets: Transactions | None) -> dict[str, Any]:
+    """Say how long the baskets are, and how many of their cells are blocked and not counted."""
+    if baskets is None:
+        return {}
+    lengths = baskets.lengths
+    about = {
+        "average_length": float(lengths.mean()),
+        "shortest": int(lengths.min()),
+        "longest": int(lengths.max()),
+    }
+    return about | (
+        {} if baskets.unknown is None else {"blocked_cells": len(baskets.unknown.items)}
+    )
+
+
+def _joined_codes(source: FilePath) -> Sequence[str]:
+    """Return that every column is an attribute if the table holds the codes of sites."""
+    from tulle._commands.site_union import PEOPLE, UNION
+    from tulle._commands.sites import ENCODED
+    from tulle.releases import read_manifest
+    from tulle.releases.release import has_manifest
+
+    if not has_manifest(source):
+        return ()
+    return ("all",) if read_manifest(source).method in (ENCODED, UNION, PEOPLE) else ()
 
 
 def _mined_in_blocks(source: FilePath, options: Mining) -> MinedItemsets:
     from tulle._commands._baskets import open_blocks
     from tulle.rules._blocks import mine_blocks
 
-    with open_blocks(source, options.basket, options.item) as blocks:
+    attributes = options.attributes or _joined_codes(source)
+    with open_blocks(source, options.basket, options.item, attributes) as blocks:
         return mine_blocks(blocks, options.min_support)
 
 
 def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:
     """Return itemsets, or rules with the strongest first."""
+    import polars as pl
+
     from tulle.rules.mine import (
         implications,
         itemsets_frame,
@@ -131,20 +174,38 @@ def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:
         with_frequent_antecedents,
     )
 
-    sets, names, baskets, _ = mined
+    sets, names, baskets, data = mined
     with options.naming(kind="--itemsets"):
         if options.itemsets is not None:
             kind = check_choice("mine", "kind", options.itemsets, ITEMSETS)
             return itemsets_frame(sets, names, baskets, kind)
-        confidence = confidence_share("mine", options.min_confidence)
+        least = 0.0 if options.min_confidence is None else options.min_confidence
+        confidence = confidence_share("mine", least)
         if options.max_consequent is not None:
             check_int("mine", "max_consequent", options.max_consequent, 1)
         rules = implications(sets, confidence, options.max_consequent)
         if options.support_of == "antecedent":
             minimum = support_count("mine", options.min_support, baskets)
             rules = with_frequent_antecedents(rules, minimum)
+        if options.algorithm != "apriori" and data is not None:
+            rules, values = _ranked(rules, data, options)
+            measure = "confirmation" if options.algorithm == "tertius" else "expected_accuracy"
+            ranked = rules_frame(rules, names, baskets).drop("lift", "conviction")
+            return ranked.with_columns(pl.Series(measure, values))
         found = rules_frame(rules, names, baskets)
-    return found.sort("confidence", "count", descending=True, maintain_order=True)
+    found = found.sort("confidence", "count", descending=True, maintain_order=True)
+    return found if options.best is None else found.head(options.best)
+
+
+def _ranked(
+    rules: Implications, data: Transactions, options: Mining
+) -> tuple[Implications, Floats]:
+    from tulle._random import as_generator
+    from tulle.rules._rankings import confirmed, predictive
+
+    if options.algorithm == "tertius":
+        return confirmed(rules, len(data), options.best or 10)
+    return predictive(rules, data, options.best or 100, as_generator(options.seed))
 
 
 def flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:

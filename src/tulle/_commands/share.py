@@ -35,6 +35,7 @@ class Shared(NamedTuple):
     frame: pl.DataFrame
     summary: dict[str, Any]
     audit: Audit
+    notes: list[str]
 
 
 def shared_rules(
@@ -51,10 +52,13 @@ def shared_rules(
 
     from tulle._commands._baskets import open_file
     from tulle.rules.patterns import PatternSanitizer
+    from tulle.rules.rule import Rule
 
     baskets = open_file(source, options.basket, options.item).baskets
+    # not sharing a rule at all meets every threshold that it may have of its own
+    secret = [Rule(rule.antecedent, rule.consequent) for rule in wishes.rules]
     sanitizer = PatternSanitizer(
-        wishes.rules, min_support=options.min_support, min_confidence=options.min_confidence
+        secret, min_support=options.min_support, min_confidence=options.min_confidence
     )
     frame = sanitizer.fit_transform(baskets)
     ordered = frame.sort("confidence", "count", descending=True, maintain_order=True)
@@ -69,7 +73,28 @@ def shared_rules(
         "recovery_factor": sanitizer.recovery_factor_,
         "proved_by_single_items": sanitizer.n_proved_by_items_,
     }
-    return Shared(flat(ordered, output), summary, _audit_of(sanitizer, summary, command))
+    audit = _audit_of(sanitizer, summary, command)
+    return Shared(flat(ordered, output), summary, audit, _notes(wishes, frame))
+
+
+def _notes(wishes: RuleFile, shared: pl.DataFrame) -> list[str]:
+    """Say what lines of the rules file mean where rules are shared instead of baskets."""
+    notes = []
+    own = sum(rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
+    if own:
+        notes.append(
+            f"{counted(own, 'rule', 'have')} thresholds in the file, for baskets: what is "
+            "not shared is below all of them"
+        )
+    if wishes.keep:
+        sides = zip(shared["antecedent"].to_list(), shared["consequent"].to_list())
+        shown = [{*map(str, left), *map(str, right)} for left, right in sides]
+        seen = sum(any({*map(str, kept)} <= one for one in shown) for kept in wishes.keep)
+        notes.append(
+            f"{seen} of {counted(len(wishes.keep), 'itemset')} to keep can be read from the "
+            "shared rules"
+        )
+    return notes
 
 
 def _audit_of(sanitizer: PatternSanitizer, summary: dict[str, Any], command: str) -> Audit:

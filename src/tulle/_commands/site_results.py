@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tulle._commands._sources import check_files
-from tulle._commands.sites import CARRIED, Done, facts_of, load_agreement
+from tulle._commands.sites import CARRIED, Done, facts_of, knowing, load_agreement
 from tulle._files import atomic_write
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.io._formats import Format, display_name, format_of, is_sql, readable_as
@@ -49,7 +49,7 @@ def decode(
 
     shared = load_agreement(agreement, passphrase, key_file, release)
     _refuse_other_agreement(source, shared.fingerprint)
-    codec = _knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
+    codec = knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
     write = _decoded(codec, source, output, chosen, decimals)
     with atomic_write(output, force=force, mode=0o600) as file:
         write(file)
@@ -71,18 +71,6 @@ def _warnings(codec: SiteCodec) -> list[str]:
         f"off by {off:,.3g}{unit}. Ask the miner for more (export_text(tree, decimals=10))"
         for name, (off, unit) in codec.rough_.items()
     ]
-
-
-def _knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
-    """Return the codec with the values of tables, and of vocabularies that other sites shared."""
-    from tulle.io.read import read_table
-
-    for path in values:
-        if _is_vocabulary(path):
-            codec.load_vocabulary(path)
-        else:
-            codec.learn(read_table(path))
-    return codec
 
 
 def _decoded(
@@ -134,16 +122,6 @@ def _text_of(source: FilePath) -> str:
         return Path(source).read_text("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{source} is not UTF-8 text: give its kind with --kind") from None
-
-
-def _is_vocabulary(path: FilePath) -> bool:
-    from tulle.sites._sealed import FORMAT
-
-    try:
-        with open(path, "rb") as file:
-            return file.read(64).startswith(b'{"format": "' + FORMAT.encode())
-    except OSError:
-        return False
 
 
 def _refuse_other_agreement(source: FilePath, fingerprint: str) -> None:

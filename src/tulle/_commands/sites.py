@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
-from tulle.errors import DataError, KeyMaterialError
+from tulle.errors import DataError, KeyMaterialError, ParameterError
 from tulle.io._formats import format_of
 from tulle.keys import SecretKey
 from tulle.table.policy import Policy, load_policy
@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._report.model import Judgement, Verdict
     from tulle._types import FilePath
     from tulle.sites.agreement import SiteAgreement
+    from tulle.sites.codec import SiteCodec
 
 ENCODED = "site codes"
 MATCHED = "pseudonym"  # how the column is coded by which people are matched
@@ -134,23 +135,39 @@ def rotate(
     *,
     passphrase: str | None = None,
     key_file: FilePath | None = None,
+    listed: Sequence[str] = (),
+    values: Sequence[FilePath] = (),
     force: bool = False,
 ) -> Done:
-    """Write the agreement under a new key next to the old one, which stays readable."""
+    """Write the agreement under a new key next to the old one, which stays readable.
+
+    ``listed`` columns get a mapping table of the categories in ``values``: tables of this site,
+    and vocabularies that the others have sealed. Nothing of them is shown.
+    """
+    if bool(listed) != bool(values):
+        raise ParameterError(
+            "--list names the columns of a mapping table, --values the files that "
+            "hold their categories: give both"
+        )
     check_files({"AGREEMENT": agreement, "--key-file": key_file}, force=force)
 
     from tulle.sites.agreement import SiteAgreement
+    from tulle.sites.codec import SiteCodec
 
     lock = lock_of(passphrase, key_file)
     old = SiteAgreement.load(agreement, lock)
-    new = old.rotate()
+    codec = knowing(SiteCodec(old), values)
+    tables = {name: codec.values_of(name) for name in listed}
+    new = old.rotate(tables)
     path = Path(agreement)
     target = Path(output or path.with_name(f"{path.stem}.g{new.generation}{path.suffix}"))
     reads = {"AGREEMENT": agreement, "--key-file": key_file}
     check_files(reads, writes={"--output": target}, force=force)
     new.save(target, lock, force=force)
     notes = [f"agreement {target}", f"old       {agreement} (kept: it decodes what it encoded)"]
-    return Done({**facts_of(new), "replaces": old.fingerprint}, {}, notes)
+    rows = [{"column": name, "categories": len(held)} for name, held in tables.items()]
+    found = {"mapping_tables": rows} if rows else {}
+    return Done({**facts_of(new), "replaces": old.fingerprint}, found, notes)
 
 
 def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKey:
@@ -170,6 +187,28 @@ def load_agreement(
 
     agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
     return agreement if release is None else agreement.for_release(release)
+
+
+def knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
+    """Return the codec with the values of tables, and of vocabularies that other sites shared."""
+    from tulle.io.read import read_table
+
+    for path in values:
+        if _is_vocabulary(path):
+            codec.load_vocabulary(path)
+        else:
+            codec.learn(read_table(path))
+    return codec
+
+
+def _is_vocabulary(path: FilePath) -> bool:
+    from tulle.sites._sealed import FORMAT
+
+    try:
+        with open(path, "rb") as file:
+            return file.read(64).startswith(b'{"format": "' + FORMAT.encode())
+    except OSError:
+        return False
 
 
 def carried(fingerprint: str) -> dict[str, str]:

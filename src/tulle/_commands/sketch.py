@@ -295,7 +295,8 @@ class Sketching(Options):
     delta: float | None = None
     k: int = 10
     criterion: str = "definition"
-    max_components: int = 256
+    max_components: int = 256  # 0: as many as the guarantee allows
+    normalize: bool = False
     graph: str = "exact"
     text: str = "text"
     audit: bool = True
@@ -356,6 +357,7 @@ def sketch(
     key = SecretKey.generate() if old_key is None else SecretKey.load(old_key)
     given_ = options.values().items()
     parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
+    parameters["max_components"] = options.max_components or None
     beside, hidden = _beside(source, output, options)
     run = _SketchRun(source, job, options, key, new_key, beside, seed)
     deltas, tried = _found_deltas(source, options, parameters, seed)
@@ -548,11 +550,12 @@ def _sketched(
     sketcher: Sketcher, batches: Iterable[SparseRecords], sample: Sample
 ) -> Iterator[Sketches]:
     """Yield the sketches of each batch, and offer them with their records to the sample."""
-    from tulle.sketch._records import SparseRecords
+    from tulle.sketch._records import SparseRecords, unit_rows
 
     done = 0
     with bar("sketching", None) as advance:
-        for records in batches:
+        for batch in batches:
+            records = unit_rows(batch) if sketcher.normalize else batch
             first = 0
             for part in sketcher.fit(records).transform_parts(records, _PART):
                 rows = records.matrix[first : first + len(part)]

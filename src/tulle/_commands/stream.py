@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._brokers import broker_at, is_broker
 from tulle._commands._columns import unit_notes
 from tulle._commands._decision import Refused, check_accepted
 from tulle._commands._sources import signing_key, writing_beside
@@ -26,17 +27,12 @@ from tulle.table.schema import Role, Schema
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
     from tulle._report.model import Verdict
+    from tulle.auditing.audit import Audit
     from tulle.stream._checkpoints import Checkpoint
     from tulle.stream._sources import Lines, Position, Source
 
 # From the word on the command line to a source.
 
-_KAFKA = "kafka://"
-_BROKERS = ("nats://", "tls://", _KAFKA)
-_PIPE = "standard input"
-_KINDS = {  # by what they save
-    "offset": "a file", "done": "a folder", "sequence": "NATS", "offsets": "Kafka"
-}  # fmt: skip
 _ENDINGS = {
     "csv": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
     "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz"),
@@ -46,7 +42,7 @@ _PACKED = (".bz2", ".xz", ".zst", ".zip")
 
 def format_of_source(address: str) -> str:
     """Return CSV or NDJSON, by the suffix of the file or of the first files in a folder."""
-    if address.startswith(_BROKERS):
+    if is_broker(address):
         return "ndjson"
     names = [address]
     if os.path.isdir(address):
@@ -76,48 +72,35 @@ def open_source(
     follow: bool,
     position: Position | None,
     restart: str | None,
+    before: str | None = None,
 ) -> Source:
-    """Open standard input (``-``), a broker (``nats://``), a folder or a file, at a position."""
+    """Open standard input (``-``), a broker (``nats://``), a folder or a file, at a position.
+
+    Positions are those of the kind of source that was read ``before``.
+    """
     from tulle.stream._folder import FolderSource
     from tulle.stream._sources import FileSource, StandardInput
 
-    header, continued = kind == "csv", restart == "continued"
+    opened: Any
+    known: dict[str, Any] = {"has_header": kind == "csv"}
     if address == "-":
-        _require_kind(position, _PIPE)
-        return StandardInput(has_header=header, position=position, restart=restart)
-    if address.startswith(_BROKERS):
-        if header:
+        opened, known["restart"] = StandardInput, restart
+    elif is_broker(address):
+        if kind == "csv":
             raise TulleError("messages from a broker must be NDJSON, one object per message")
-        if address.startswith(_KAFKA):
-            from tulle.stream._kafka import KafkaSource
-
-            _require_kind(position, _KINDS["offsets"])
-            return KafkaSource(address, follow=follow, position=position, continued=continued)
-        from tulle.stream._broker import NatsSource
-
-        _require_kind(position, _KINDS["sequence"])
-        return NatsSource(address, follow=follow, position=position, continued=continued)
-    if os.path.isdir(address):
-        _require_kind(position, _KINDS["done"])
-        endings = _ENDINGS[kind]
-        return FolderSource(
-            address, has_header=header, endings=endings, follow=follow, position=position
-        )
-    _require_kind(position, _KINDS["offset"])
-    return FileSource(
-        address, has_header=header, follow=follow, position=position, continued=continued
-    )
-
-
-def _require_kind(position: Position | None, wanted: str) -> None:
-    """Raise if a position belongs to another kind of source."""
-    if position is None:
-        return
-    before = next((kind for key, kind in _KINDS.items() if key in position), _PIPE)
-    if before != wanted:
+        opened, known = broker_at(address), {"continued": restart == "continued"}
+    elif os.path.isdir(address):
+        opened, known["endings"] = FolderSource, _ENDINGS[kind]
+    else:
+        opened, known["continued"] = FileSource, restart == "continued"
+    if before not in (None, opened.kind):
         raise DataError(
             f"this state has read from {before}: continue with that, or start a new state"
         )
+    if address != "-":
+        known = {"follow": follow, **known}
+    source: Source = opened(*([address] if address != "-" else []), position=position, **known)
+    return source
 
 
 def check_places(
@@ -128,7 +111,7 @@ def check_places(
     metrics: str | os.PathLike[str] | None = None,
 ) -> None:
     """Raise for a missing source, or for one path with two uses: one would overwrite the other."""
-    if source != "-" and not source.startswith(_BROKERS) and not os.path.exists(source):
+    if source != "-" and not is_broker(source) and not os.path.exists(source):
         raise DataError(f"{source} does not exist: pass a file, a folder, or - for standard input")
     taken = {Path(source).resolve(): "the source", Path(output).resolve(): "the output folder"}
     for option, name in (("--state", state), ("--report", report), ("--metrics", metrics)):
@@ -201,10 +184,7 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
                 f"{source.name} cannot deliver {counted(waiting, 'waiting record')} again, and the "
                 "state does not hold them: without --key no later run can resume from it"
             )
-    from tulle.stream._folder import FolderSource
-    from tulle.stream._sources import FileSource
-
-    if isinstance(source, FolderSource | FileSource):
+    if source is not None:
         notes += source.notes()
     if intake.surplus:
         notes.append(
@@ -314,6 +294,7 @@ class _Run:
     """One run of one stream; what must outlive it is in the checkpoint."""
 
     intake: Intake
+    opened: tuple[str, str]  # the address of the source, and its format
     source: Source | None = None
 
     def __init__(
@@ -350,6 +331,7 @@ class _Run:
         if not self.checkpoint.exists():
             check_folder(self.output, made=0, force=self.force)
             kind = kind or format_of_source(address)
+            self.opened = address, kind
             self.source = open_source(address, kind, follow=follow, position=None, restart=None)
             reader = RecordReader(kind, self.source.header(), self.source.name)
             refused = Rejects(rejects, count=0, length=0 if self.force else None)
@@ -360,9 +342,15 @@ class _Run:
         self.owes_snapshot = extra["owes_snapshot"]
         check_folder(self.output, made=self.made + self.owes_snapshot, force=self.force)
         kind = kind or str(extra["reader"]["kind"])
+        self.opened = address, kind
         self.settings.restore(extra["settings"])
         self.source = open_source(
-            address, kind, follow=follow, position=extra["position"], restart=restart
+            address,
+            kind,
+            follow=follow,
+            position=extra["position"],
+            restart=restart,
+            before=extra["source_kind"],
         )
         reader = RecordReader(kind, self.source.header(), self.source.name)
         reader.restore(extra["reader"])
@@ -378,8 +366,8 @@ class _Run:
         self.intake.resume(condenser, owed, self.source)
         self.intake.read, self.resumed_at = extra["read"], self.intake.seen
         self.intake.surplus = extra["surplus_keys"]
-        self.intake.lacking = extra.get("lacking_keys", {})
-        self.intake.lost = extra.get("lost_keys", {})
+        self.intake.lacking = extra["lacking_keys"]
+        self.intake.lost = extra["lost_keys"]
         self.intake.judged = (self.intake.read, self.intake.rejects.count)
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
@@ -459,10 +447,31 @@ class _Run:
             self.source.name,
         )
         context = dict(self.settings.options.policy.context)
-        found = Audit({**result, "command": command, "context": context})
+        told: dict[str, Any] = {**result, "command": command, "context": context}
+        judged = self._judged()
+        found = Audit(told) if judged is None else judged.extended(**told)
         with writing_beside(f"the snapshots in {self.output} were written", path):
             found.save(path, force=True)  # checked in the beginning
         return found.verdict
+
+    def _judged(self) -> Audit | None:
+        """Audit snapshots of parts of the source, if that can be read again from its beginning."""
+        from tulle._commands._stream_snapshots import JUDGED, judge
+
+        address, kind = self.opened
+        try:
+            if address == "-":
+                return None
+            source = open_source(address, kind, follow=False, position=None, restart=None)
+            try:
+                if (source.header() or b"") != self.intake.reader.header:
+                    return None
+                records = self.intake.reread(source, JUDGED)
+            finally:
+                source.close()
+        except DataError:
+            return None  # it does not begin any more as it did
+        return judge(records, self.settings)
 
     def _read(self) -> Lines | None:
         """Return the next lines; save what was condensed before a failing source ends the run."""
@@ -495,8 +504,11 @@ class _Run:
     def _save(self, position: Position | None = None) -> None:
         assert self.intake.condenser is not None
         assert self.source is not None
+        position = self.source.position if position is None else position
         extra: dict[str, Any] = {
-            "position": self.source.position if position is None else position,
+            "position": position,
+            "source_kind": self.source.kind,
+            "place": self.source.place(position),
             "reader": self.intake.reader.to_json(),
             "settings": self.settings.to_json(),
             "read": self.intake.read,

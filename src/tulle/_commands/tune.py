@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._checks import check_choice
+from tulle._choices import TUNED_FOR
 from tulle._commands._columns import (
     column_of,
     names_classes,
     plan_columns,
     without_opaque,
 )
+from tulle._commands._condensing import Condensing
 from tulle._commands._decision import check_accepted
-from tulle._commands._large import look_at
+from tulle._commands._memory import look_at
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
-from tulle._commands.condense import Condensing, condense
+from tulle._commands.condense import condense
 from tulle._commands.split import drawn_apart
 from tulle._report.words import number
 from tulle.errors import ParameterError
@@ -29,7 +32,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._types import FilePath
     from tulle.tuning import GroupSizeSearch
 
-_NOT_OF_SEARCH = ("grouping", "synthesis", "target_weight", "holdout", "seed")
+_NOT_OF_SEARCH = ("miner", "grouping", "synthesis", "target_weight", "holdout", "seed")
 _WORDS = {
     "k": "group size",
     "utility": "utility",
@@ -55,6 +58,7 @@ class Tuning(Options):
     max_group: int | None = None
     max_risk: float | None = None
     min_accuracy_ratio: float | None = None
+    miner: str = "nearest"
     scoring: str | None = None  # balanced accuracy, or R2
     grouping: str | None = None  # that of [condense], else fast
     synthesis: str | None = None  # that of [condense], else shape
@@ -174,6 +178,7 @@ def _searched(
     from tulle.condense.class_condenser import ClassCondenser
     from tulle.condense.condenser import Condenser
     from tulle.tuning import GroupSizeSearch
+    from tulle.tuning.search import miner_named
 
     others = [column for column in columns if column is not aim]
     template: Any = Condenser(
@@ -185,7 +190,8 @@ def _searched(
         rules=options.policy.rules,
         accept_broken_rules=True,  # a size that breaks rules is a trial; the release is refused
     )
-    if names_classes(aim, table):
+    classes = names_classes(aim, table)
+    if classes:
         if options.target_weight is not None:
             raise ParameterError(
                 f"{options.word('target_weight')} is for a target of numbers: the classes of "
@@ -195,7 +201,10 @@ def _searched(
     elif options.target_weight is not None:
         template.set_params(target_weight=options.target_weight)
     chosen = {n: v for n, v in options.values().items() if n not in _NOT_OF_SEARCH}
-    search = GroupSizeSearch(template, n_jobs=-1, random_state=options.seed, **chosen)
+    with options.naming():
+        miner = miner_named(check_choice("tune", "miner", options.miner, TUNED_FOR), classes)
+    chosen |= {"miner": miner, "n_jobs": -1, "random_state": options.seed}
+    search = GroupSizeSearch(template, **chosen)
     with options.naming(y=f"the target '{aim.name}'"):
         return search.fit(table.drop(aim.name), table[aim.name])
 

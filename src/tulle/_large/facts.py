@@ -64,20 +64,24 @@ class Apart(NamedTuple):
     share: float
     seed: int
     person: str | None
+    keyed: int = 0  # the seed of the keys of contents
+    common: Keys = np.empty(0, dtype=np.uint64)  # contents that very many rows have
 
     def among(self, frame: pl.DataFrame) -> Flags:
-        """Return which rows of a batch are left out; those of nobody stay."""
-        named = np.ones(frame.height, dtype=bool)
+        """Return which rows of a batch are left out; those of nobody stay.
+
+        Equal rows share a lot: which of them stands where must not matter. Only those that very
+        many have, and that would all be missing here or there, get lots in turn.
+        """
         if self.person is not None:
             keys = person_keys(frame[self.person], self.seed)
             named = filled(person_names(frame[self.person]).is_not_null(), False)
-        else:  # equal rows are as many people: each has a lot of its own
-            keys = row_keys(frame, self.seed)
-            order = np.argsort(keys, kind="stable")
-            new = np.r_[True, np.diff(keys[order]) > 0][: len(order)]
-            turn = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
-            keys[order] = mixed(keys[order] + turn.astype(np.uint64), self.seed)
-        return np.asarray(named & (keys < np.uint64(self.share * 2.0**64)))
+            return np.asarray(named & (keys < np.uint64(self.share * 2.0**64)))
+        keys = row_keys(frame, self.keyed)
+        for key in np.intersect1d(keys, self.common):
+            rows = np.flatnonzero(keys == key)
+            keys[rows] = mixed(key + np.arange(len(rows), dtype=np.uint64), self.seed)
+        return mixed(keys, self.seed) < np.uint64(self.share * 2.0**64)
 
 
 class Reading(Protocol):

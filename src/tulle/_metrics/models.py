@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +12,15 @@ from numpy.typing import NDArray
 from tulle._threads import models_on_one
 from tulle._types import Floats, Ints
 
-# Train on the release and, separately, on the original; test both on the same originals that were
-# kept apart.
+# Whoever gets a release learns from it, and is asked about people who are not in it: one way to
+# teach and one to ask, for audits, the frontier and the search for k.
+
+
+class Lesson(NamedTuple):
+    """Columns, and what is to be predicted from them."""
+
+    columns: Floats
+    target: NDArray[Any]
 
 
 class MiningScores(NamedTuple):
@@ -27,39 +36,46 @@ class MiningScores(NamedTuple):
 
 
 def train_on_release(
-    original: tuple[Floats, NDArray[Any]],
-    release: tuple[Floats, NDArray[Any]],
-    test: tuple[Floats, NDArray[Any]],
+    original: Lesson,
+    release: Lesson,
+    test: Lesson,
     *,
     estimator: Any = None,
     classes: bool = True,
     seed: int = 0,
 ) -> MiningScores:
-    """Score one model, trained twice.
+    """Score one model, taught by the original and by the release, on the same test records.
 
-    Each of the three is (columns, target). ``estimator`` is any scikit-learn classifier (or
-    regressor, if not ``classes``); gradient boosting unless said.
+    ``estimator`` is any scikit-learn classifier (or regressor, if not ``classes``); gradient
+    boosting unless said.
     """
-    model = _boosting(classes, seed) if estimator is None else estimator
-    return MiningScores(
-        _score(model, original, test, classes), _score(model, release, test, classes)
-    )
+    model = boosting(classes, seed) if estimator is None else estimator
+    return MiningScores(*(asked(taught(model, one, classes), test) for one in (original, release)))
 
 
-def _score(
-    model: Any,
-    training: tuple[Floats, NDArray[Any]],
-    test: tuple[Floats, NDArray[Any]],
-    classes: bool,
-) -> float:
+def taught(model: Any, lesson: Lesson, classes: bool) -> Any:
+    """Return a model that has learnt a lesson; of a single class it answers that one always."""
     from sklearn.base import clone
+    from sklearn.dummy import DummyClassifier
 
-    columns, target = training
-    if classes and len(np.unique(target)) < 2:
-        # many classifiers refuse one class: then the answer is always that one
-        return float(np.mean(test[1] == target[0])) if len(target) else 0.0
-    with models_on_one():
-        return float(clone(model).fit(columns, target).score(*test))
+    if classes and len(np.unique(lesson.target)) < 2:  # which many classifiers refuse
+        model = DummyClassifier(strategy="most_frequent")
+    with models_on_one(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of classes that are rare
+        return clone(model).fit(*lesson)
+
+
+def asked(model: Any, test: Lesson, scoring: str | Callable[..., float] | None = None) -> float:
+    """Return the score of a model: its own, or a scikit-learn scorer's."""
+    from sklearn.metrics import get_scorer
+
+    one_class = min(len(np.unique(test.target)), len(getattr(model, "classes_", "ab"))) < 2
+    if one_class and str(scoring).startswith("roc_auc"):
+        return 0.5
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    with models_on_one(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # classes that are guessed and nobody has
+        return float(model.score(*test) if scorer is None else scorer(model, *test))
 
 
 # Can a classifier tell released records from original ones?
@@ -74,6 +90,7 @@ class Propensity(NamedTuple):
 
 
 _FOLDS = 3
+_ROUNDS = 60
 _MOST_CELLS = 4_000_000  # of shuffled copies that are held at once
 
 
@@ -104,7 +121,7 @@ def propensity(
         test, seed = fold == held, int(rng.integers(2**31))
         if len(np.unique(truth[~test])) < 2 or not test.any():
             continue  # nothing to tell apart
-        model = _boosting(True, seed, rounds=60)
+        model = boosting(True, seed)
         with models_on_one():
             model.fit(columns[~test], truth[~test])
             scores[test] = model.predict_proba(columns[test])[:, 1]
@@ -163,9 +180,9 @@ def _losses(
     return np.array(losses)
 
 
-def _boosting(classes: bool, seed: int, rounds: int = 60) -> Any:
+def boosting(classes: bool, seed: int) -> Any:
     """Return gradient boosting for classes or for numbers."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    return kind(max_iter=rounds, early_stopping=False, random_state=seed)
+    return kind(max_iter=_ROUNDS, early_stopping=False, random_state=seed)

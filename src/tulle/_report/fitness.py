@@ -227,8 +227,9 @@ def fitness(result: Whole) -> Judgement:
 def lost_in(result: Whole) -> str | None:
     """Return the column or pair in which use is poor, where smaller groups would mend it."""
     poor = [limit for level, limit, _ in _measured(result) if level != "good"]
-    named = [x.measure for x in poor if x.after is _SMALLER_GROUPS and x.measure in result["where"]]
-    return result["where"][named[0]] if named else None
+    places = [result["where"].get(x.measure) for x in poor if x.after is _SMALLER_GROUPS]
+    # an effect of one column on another cannot be left out
+    return next((place for place in places if place and place.startswith("column")), None)
 
 
 def _measured(result: Whole) -> list[tuple[Level, Limit, float]]:

@@ -150,6 +150,7 @@ class Chart(_Block):
         "error",
         "ranking",
         "frontier",
+        "grid",
         "over_k",
         "history",
         "challenge",

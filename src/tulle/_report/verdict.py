@@ -44,6 +44,7 @@ _GRAVE_WITHOUT_CONTROL = {
     # short histories coincide by chance, and columns that belong together join anybody
     **dict.fromkeys(("walked", "alone_joined", "linkability"), math.inf),
 }
+_COPIES = ("exact_copies", "near_copies")
 FEWEST = PRESETS[0].k
 _FALSE_ALARM = 0.01  # of all attacks on a release together
 _MOST_TOLD = 5  # kinds of attacks
@@ -259,6 +260,8 @@ def grade(name: str, attack: AttackFigures, tried: int) -> str:
     limit = grave_from(name, attack)
     kind = name.partition(":")[0]
     notable = _NOTABLE_OF.get(kind, NOTABLE)
+    if kind in _COPIES and attack["control"] and attack["rate"] <= 2 * attack["control"]:
+        notable = GRAVE / 2  # strangers' records are there as well: a copy tells next to nothing
     if attack["risk"] < max(notable, needed):
         open_still = attack["risk_high"] >= limit or _not_beyond_chance(kind, attack)
         return "undecided" if open_still else ""

@@ -60,6 +60,12 @@ METRICS = {  # in the order of a report
     "marginal_distance_max": Words(
         "Largest distance of a column", "The column that suffered most."
     ),
+    "weighted_difference": Words(
+        "Largest difference as weighted",
+        "With the survey weights: how far the total, the share of a value that k people hold, or "
+        "the mean of a number in standard deviations is from the original's, at most; 0 is "
+        "perfect.",
+    ),
     "k_marginal": Words(
         "k-marginal score (NIST), pairs of columns",
         "Do combinations of two columns occur as often as they did? 1000 is perfect, 0 nothing in "
@@ -536,3 +542,25 @@ def _share(value: float) -> str:
 def _spaced(name: str) -> str:
     text = name.replace("_", " ")
     return text[:1].upper() + text[1:]
+
+
+ROLES = {  # what each role of a column means, by its name
+    "identifier": "names a person; never released",
+    "person": "whose row it is; people are counted; a release has new keys or none",
+    "quasi-identifier": "others may know it; together such columns single people out",
+    "sensitive": "what others may want to learn",
+    "target": "what a miner wants to predict (one column)",
+    "level": "each record's own minimum group size (one column)",
+    "weight": "how many people a record of a survey stands for (one column)",
+    "ignored": "left out of the release",
+}
+GATE_WORDS = {  # limits that a user may set
+    "max_linkage": "Linkage: how much more often a record is joined to the right person",
+    "max_copies": "Copies: people whose record stands in the release",
+    "max_inference": "Inference: how much more often a secret column is guessed right",
+    "max_membership": "Membership: how much better it can be told who was in the data",
+    "max_singling_out": "Singling out: how much more often one person is picked out",
+    "max_reconstruction": "Reconstruction: how much more often exact values can be worked out",
+    "max_homogeneity": "Homogeneity: people whose group shares one secret, which it tells",
+    "min_accuracy_ratio": "Use: what a model keeps of its score, at least",
+}

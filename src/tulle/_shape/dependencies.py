@@ -22,6 +22,7 @@ _SLACK = 1e-9
 _BROKEN = 0.001  # share of rows that may break a dependency
 _BROKEN_OF_MINORITY = 0.02  # and share of those whose value is not the commonest
 _COVERED = 0.7  # share of people whose value of the source k people hold
+_COVERED_OF_MOVED = 0.5  # where the others take a value near theirs, which would contradict
 _SAMPLE = 2_000  # rows of a first look
 _MOST_PAIRS = 20_000  # of columns looked at
 _MOST_STEPS = 64
@@ -187,7 +188,9 @@ def _valuewise(
 ) -> Dependency | None:
     """Look for a map with an entry for each value that at least ``k`` people hold."""
     rows = source.of_common()
-    if people[rows].sum() < _COVERED * people.sum() or source.common.sum() < 2:
+    is_moved = getattr(source.column, "moved", None) is not None
+    share = _COVERED_OF_MOVED if is_moved else _COVERED
+    if people[rows].sum() < share * people.sum() or source.common.sum() < 2:
         return None
     _, answer, counts = _usual(source, target, rows, np.ones(len(people)))
     broken = len(rows) - counts.sum()

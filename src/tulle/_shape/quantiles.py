@@ -27,6 +27,7 @@ _STANDS_OUT = 3.0  # times the people of a usual neighbour
 _RARE = 0.05  # of the people: so few may be exceptions
 _ONE = 1.5  # people: more than one, fewer than two
 _SOME = 5  # people besides those on heaps
+_OUTLYING = 3.0  # times as far beyond the median as a block begins before it
 _FEW = 128  # pieces that stay apart
 _CELLS = 240  # about as many cells otherwise,
 _CELLS_OF_ATOMS = 64  # and so many where pieces are exact values
@@ -253,9 +254,9 @@ def _blocks(
     starts = np.r_[0, _ends_of_people(owners, k) if several else _ends(owners.weights, k)]
     centers = np.add.reduceat(values, starts) / np.diff(np.r_[starts, len(values)])
     if floor is None:
-        centers[0] = np.median(values[: starts[1]] if len(starts) > 1 else values)
+        centers[0] = -_end_center(-values[: starts[1]][::-1] if len(starts) > 1 else -values[::-1])
     if top is None:
-        centers[-1] = np.median(values[starts[-1] :])
+        centers[-1] = _end_center(values[starts[-1] :])
     centers = np.maximum.accumulate(centers)
     edges = (centers[1:] + centers[:-1]) / 2
     if len(centers) > 1:
@@ -270,6 +271,15 @@ def _blocks(
     high = high if top is None else min(high, top - gap)
     lows, highs = np.r_[low, edges], np.r_[edges, high]
     return list(zip(lows.tolist(), np.maximum(lows, highs).tolist()))
+
+
+def _end_center(values: Floats) -> float:
+    """Return the mean of the last block, of rising values, in which an outlier counts little.
+
+    Nobody is farther beyond the median than three times as far as the block begins before it.
+    """
+    middle = float(np.median(values))
+    return float(np.minimum(values, middle + _OUTLYING * (middle - values[0])).mean())
 
 
 def _choose(owners: Owners, turns: Floats, k: float) -> NDArray[np.bool_]:

@@ -52,7 +52,7 @@ class Tree:
 
     def leaves(self, features: NDArray[np.uint8]) -> Ints:
         """Return the leaf that each row ends in, as the number of its node."""
-        return _leaves(features, self.split, self.goes_left, self.left)
+        return leaves_of(features, self.split, self.goes_left, self.left)
 
     def draw(self, leaves: Ints, rng: np.random.Generator) -> Ints:
         """Return a cell for each row from its leaf: the rows of a leaf get its cells evenly."""
@@ -147,7 +147,7 @@ def fit_forest(
         split, left, goes_left = _grow(
             features, sizes, ordered, seen, cells, owners, least, most, share, evidence, own
         )
-        leaf = _leaves(features, split, goes_left, left)
+        leaf = leaves_of(features, split, goes_left, left)
         split, leaf = _hold_enough(split, left, leaf, owners, least)
         if demand is not None:
             split, leaf = _take_back(demand, split, left, leaf, cells, whole)
@@ -201,9 +201,10 @@ def _grow(
     return split, left, np.packbits(goes_left, axis=1)
 
 
-def _leaves(
+def leaves_of(
     features: NDArray[np.uint8], split: Ints, goes_left: NDArray[np.uint8], left: Ints
 ) -> Ints:
+    """Return the leaf of a tree that each row ends in, as the number of its node."""
     if len(split) == 1:
         return np.zeros(len(features), dtype=np.int64)
     from tulle._shape._kernels import follow

@@ -1,14 +1,14 @@
-"""The audit of tables larger than memory: as any audit on samples of people, and then on all.
+"""The audit of tables larger than memory: any audit on people drawn by lot, and copies among all.
 
-Every attack and measure is tried on a sample of each table. Those that look for the record nearest
-to a person are tried once more among all records, batch by batch: a part of a release understates
-what they find.
+Every attack and measure is tried on a sample of each table, as if that were the whole. A part of a
+release understates what attacks find, so the one that a sample could miss is made on the whole:
+everybody is looked for among all released records, as they are and to a hundredth of the spread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -16,24 +16,25 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from tulle._attacks.copies import BEYOND_CHANCE, EXACT_STORY, is_no_chance
-from tulle._attacks.records import Records
+from tulle._attacks.copies import BEYOND_CHANCE, EXACT_STORY, beyond_chance
 from tulle._attacks.result import AttackResult
-from tulle._attacks.scans import ALIKE, CopyScan, Spacing, inference, linkage, near_copies
-from tulle._large.facts import HashSample, KeyCount, Keys, Read, person_keys, row_keys, sample_rows
-from tulle._large.machine import Batches, Budget, Machine
+from tulle._large.facts import HashSample, KeyCount, Keys, mixed, person_keys, row_keys
+from tulle._large.machine import Batches
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState
-from tulle.auditing._attackers import Attacker, attackers_of, knowledge
-from tulle.auditing._tables import Aligned, align, alike, entries_of
-from tulle.auditing.audit import Audit, audited, secrets_of, seeded, target_of
+from tulle.auditing._tables import align, alike, entries_of
+from tulle.auditing.audit import Audit, audit, seeded, with_rules
 from tulle.errors import DataError
 from tulle.table._states import Writing, writing_of
 from tulle.table.schema import Column, Kind, Role
 
-_ATTEMPTS = 200
-_HELD = 50_000  # records of each table that are held at once
+HELD = 100_000  # records of each table that are drawn, of whole people
+_GRID = 0.01  # of a column's spread: numbers as near as that count as one
+_NEAR_STORY = (
+    "Anyone who reads the release and knows a person's record. Right if a released record has the "
+    "same categories, and numbers in the same hundredth of a column's spread."
+)
 
 
 def audit_batches(
@@ -43,113 +44,119 @@ def audit_batches(
     policy: Any = None,
     random_state: RandomState = None,
     *,
-    target: str | None = None,
-    k: int = 10,
-    attempts: int | None = None,
+    earlier: Sequence[Batches] = (),
+    rules: Sequence[str] = (),
     memory: int = 1 << 30,
-    title: str = "Audit of a release",
+    **further: Any,
 ) -> Audit:
     """Attack a release that is read in batches.
 
     Parameters
     ----------
-    original, release : callable
+    original, release, earlier : callable
         Read the tables from their beginning, any number of times.
     control : polars.DataFrame, optional
         Records like the original's that were kept out of the release.
-    policy
+    policy, further
         As for :func:`tulle.audit`.
-    attempts : int, optional
-        How many people each attack is tried on; 200 unless said.
+    rules : sequence of str
+        Rules of the policy, which released records should obey.
     memory : int
         Bytes for the keys of the release among which copies are looked for.
     """
     seed, rng = seeded(random_state)
-    words = tuple(rng.integers(2**63, size=4).tolist())
-    some, records, _ = sample_rows(_read(original), _HELD, words)
-    shown, released, _ = sample_rows(_read(release), _HELD, words)
-    person = person_of(policy, some)
-    if person is not None:
-        some = _whole_people(original, person, records, words[1])
-    tables = align(some, shown, control, policy)
-    view = BatchView.of(tables, some, policy, words[1])
-    target = target_of(tables, target)
-    hidden = secrets_of(tables, None, target, quick=True)
-    tried = attempts or _ATTEMPTS
-    with bar("records searched", 2 * (records + released)) as advance:
-        copies = _Copies(view, control, words[0], released, memory)
-        people, strangers = _chosen(tables, view, some, control, tried, rng)
-        attackers = attackers_of(tables, quick=False)
-        spacings = [Spacing(people, inside=True)]
-        spacings += [Spacing(strangers, inside=False)] if strangers is not None else []
-        for frame in original():
-            batch = view.records(frame)
-            for spacing in spacings:
-                spacing.add(batch)
-            advance(frame.height)
-        searches = _Searches(people, strangers, attackers, hidden)
-        for frame in release():
-            searches.add(view.records(frame), rng)
-            advance(frame.height)
-        found = [
-            copies.found(original, release, rng, advance),
-            *searches.results(spacings, tables.release),
-        ]
+    secret = int(rng.integers(2**63))
+    person = person_of(policy)
+    some, records = _drawn(original, person, secret)
+    shown, released = _drawn(release, person, secret)
+    before = tuple(_drawn(batches, person, secret)[0] for batches in earlier)
+    found = audit(some, shown, control, policy, rng, earlier=before or None, **further)
+    found = with_rules(found, rules, some, shown)
+    attacks = {}
+    if person not in shown.columns:  # else people are compared, and rows of theirs may be anybody's
+        view = _View.of(some, shown, control, policy, secret)
+        copies = _Copies(view, control, released, memory)
+        with bar("records searched", 2 * (records + released)) as advance:
+            both = [copies.found(original, release, near, rng, advance) for near in (False, True)]
+        attacks = {one.name: one.to_dict() for one in both}
+    drawn = f"{counted(some.height, 'original record')} of {records:,} and {shown.height:,} "
+    drawn += f"released ones of {released:,}"
     held = "no control" if control is None else f"{control.height:,} in the control"
-    return audited(tables, rng, target=target, k=k, attempts=tried, title=title).extended(
+    return found.extended(
         summary=f"{counted(records, 'original record')}, {counted(released, 'released record')}, "
-        f"{held}; {counted(len(tables.columns), 'column')}.",
-        attacks={result.name: result.to_dict() for result in found},
-        attackers=knowledge(attackers, tables),
+        f"{held}.",
+        attacks=attacks,
         limits=[
-            "Singling out, membership, homogeneity, one-to-one linkage, linkability, exact values, "
-            f"planes and sums of numbers were tried on samples of {some.height:,} original and "
-            f"{shown.height:,} released records, which may understate them."
-        ],
+            f"Every attack was tried on samples: {drawn}. A part of a release understates what "
+            "they find in all of it. Copies, exact and near, were looked for in all."
+        ]
+        if some.height < records or shown.height < released
+        else [],
         provenance={
             "audit seed": seed,
-            "attempts": f"{len(people):,} people per attack, drawn at random; all "
-            f"{records:,} original and {released:,} released records are searched in batches",
-            "exact copies": "all people are looked for among all released records",
-            "measures": f"from samples of {some.height:,} original and {shown.height:,} released "
-            "records, drawn at random",
+            "drawn": f"{drawn}, by lot",
+            "copies": "all people are looked for among all released records",
         },
     )
 
 
-@dataclass(frozen=True)
-class BatchView:
-    """Batches in the view of attacks that the samples settled."""
+def person_of(policy: Any) -> str | None:
+    """Return the column that names the person of each row, if there is one."""
+    entries = entries_of(policy).items()
+    named = (name for name, entry in entries if getattr(entry, "role", entry) is Role.PERSON)
+    return next(named, None)
 
-    number_names: tuple[str, ...]
-    code_names: tuple[str, ...]
+
+def _drawn(batches: Batches, person: str | None, seed: int) -> tuple[pl.DataFrame, int]:
+    """Return rows of a table by lot, all of a person or none, and how many there are."""
+    sample, count = HashSample(HELD), 0
+    for frame in batches():
+        if person in frame.columns:
+            keys = person_keys(frame[person], seed)
+        else:
+            keys = mixed(np.arange(count, count + frame.height, dtype=np.uint64), seed)
+        sample.add(frame, keys)
+        count += frame.height
+    return sample.rows()[0], count
+
+
+@dataclass(frozen=True)
+class _View:
+    """Batches in the types that the samples agreed on, as they are or on a grid."""
+
     kinds: Mapping[str, Kind]
     units: Mapping[str, tuple[float, float]]
     writings: Mapping[str, Writing]
     person: str | None
     seed: int
-    domains: dict[str, pl.Series]  # grow as batches bring values that no sample has
 
     @classmethod
-    def of(cls, tables: Aligned, sample: pl.DataFrame, policy: Any, seed: int) -> BatchView:
-        """Return the view of tables whose samples are aligned."""
-        entries = entries_of(policy)
-        writings = {}
-        for name, entry in entries.items():
-            if name in tables.units and isinstance(entry, Column):
-                writing = writing_of(sample[name], entry)
-                if writing is not None:
-                    writings[name] = writing
-        return cls(
-            tables.original.number_names,
-            tables.original.code_names,
-            tables.kinds,
-            tables.units,
-            writings,
-            person_of(policy, sample),
-            seed,
-            dict(tables.domains),
-        )
+    def of(
+        cls,
+        some: pl.DataFrame,
+        shown: pl.DataFrame,
+        control: pl.DataFrame | None,
+        policy: Any,
+        seed: int,
+    ) -> _View:
+        tables = align(some, shown, control, policy)
+        writings = {
+            name: writing
+            for name, entry in entries_of(policy).items()
+            if name in tables.units and isinstance(entry, Column)
+            for writing in [writing_of(some[name], entry)]
+            if writing is not None
+        }
+        return cls(tables.kinds, tables.units, writings, person_of(policy), seed)
+
+    def keys(self, plain: pl.DataFrame, near: bool) -> Keys:
+        """Return a word for what each row holds, or for the cell of a grid that it lies in."""
+        if near:
+            plain = plain.with_columns(
+                ((pl.col(name) - centre) / (_GRID * scale)).round()
+                for name, (centre, scale) in self.units.items()
+            )
+        return row_keys(plain, self.seed)
 
     def plain(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the compared columns of a batch, each in its one type."""
@@ -165,222 +172,87 @@ class BatchView:
             columns[name] = alike(kind, [series])[0]
         return pl.DataFrame(columns)
 
-    def records(self, frame: pl.DataFrame) -> Records:
-        """Return the records of a batch, with their people where a column names them."""
-        plain = self.plain(frame)
-        numbers = [self._numbers(plain[name]) for name in self.number_names]
-        codes = [self._codes(plain[name]) for name in self.code_names]
-        return Records(
-            np.column_stack(numbers) if numbers else np.empty((frame.height, 0)),
-            np.column_stack(codes) if codes else np.empty((frame.height, 0), np.int32),
-            self.number_names,
-            self.code_names,
-            self.people(frame),
-        )
-
-    def people(self, frame: pl.DataFrame) -> Any:
-        """Return a number for the person of each row, where a column names them."""
-        if self.person is None or self.person not in frame.columns:
-            return None
-        return person_keys(frame[self.person], self.seed).view(np.int64)
-
-    def _numbers(self, series: pl.Series) -> Any:
-        centre, scale = self.units[series.name]
-        values = series.to_numpy() / scale - centre / scale
-        return np.where(series.is_null().to_numpy(), 0.0, values)
-
-    def _codes(self, series: pl.Series) -> Any:
-        if series.name in self.units:
-            return series.is_null().to_numpy()
-        words, domain = series.cast(pl.String), self.domains[series.name]
-        new = words.drop_nulls().unique().sort()
-        new = new.filter(~new.is_in(domain.slice(1).implode()))
-        if len(new):
-            domain = self.domains[series.name] = pl.concat([domain, new])
-        if len(domain) == 1:
-            return np.zeros(len(words), np.int32)
-        places = pl.Series(np.arange(1, len(domain), dtype=np.int32))
-        coded = words.replace_strict(domain.slice(1), places, default=None, return_dtype=pl.Int32)
-        return coded.fill_null(0).to_numpy()
-
-
-def _read(batches: Batches) -> Read:
-    return Machine(batches, Budget(0, 1)).read
-
-
-def person_of(policy: Any, sample: pl.DataFrame) -> str | None:
-    """Return the column that names the person of each row, if the table has one."""
-    entries = entries_of(policy).items()
-    named = (name for name, entry in entries if getattr(entry, "role", entry) is Role.PERSON)
-    return next((name for name in named if name in sample.columns), None)
-
-
-def _whole_people(original: Batches, person: str, records: int, seed: int) -> pl.DataFrame:
-    """Return all rows of some people."""
-    sample = HashSample.of_table(_HELD, records)
-    for frame in original():
-        sample.add(frame, person_keys(frame[person], seed))
-    return sample.rows()[0]
-
-
-def _chosen(
-    tables: Aligned,
-    view: BatchView,
-    some: pl.DataFrame,
-    control: pl.DataFrame | None,
-    tried: int,
-    rng: np.random.Generator,
-) -> tuple[Records, Records | None]:
-    """Return the people that are attacked, and as many strangers if there is a control."""
-    people = view.records(some[tables.original.sample(tried, rng)])
-    if control is None or tables.control is None:
-        return people, None
-    return people, view.records(control[tables.control.sample(tried, rng)])
-
-
-class _Searches:
-    """What every attacker looks for in the release, for people, for strangers and by chance."""
-
-    def __init__(
-        self,
-        people: Records,
-        strangers: Records | None,
-        attackers: Sequence[Attacker],
-        hidden: Sequence[str],
-    ) -> None:
-        self.attackers = attackers
-        self.register = attackers[0]
-        all_columns = replace(people, people=None)
-        outside = None if strangers is None else replace(strangers, people=None)
-
-        def searches(columns: Sequence[str] | None, count: int = 1) -> list[CopyScan | None]:
-            return [
-                CopyScan(all_columns, columns, count),
-                None if outside is None else CopyScan(outside, columns, count),
-            ]
-
-        self.near = searches(None)
-        self.linked = {one.name: searches(one.known) for one in attackers}
-        self.read = {
-            secret: searches(_beside(secret, self.register.known, people.columns), ALIKE)
-            for secret in hidden
-        }
-        self.by_chance = [CopyScan(all_columns)]
-        self.by_chance += [CopyScan(all_columns, one.known) for one in attackers]
-
-    def add(self, batch: Records, rng: np.random.Generator) -> None:
-        """Search a batch of the release."""
-        if not len(batch):
-            return
-        for search in (*self.near, *_each(self.linked), *_each(self.read)):
-            if search is not None:
-                search.add(batch)
-        shuffled = batch.scrambled(rng)
-        for chance in self.by_chance:
-            chance.add(shuffled)
-
-    def results(self, spacings: Sequence[Spacing], released: Records) -> list[AttackResult]:
-        """Return what the attacks got; ``released`` are records of the release."""
-        apart, far = spacings[0].apart, spacings[1].apart if spacings[1:] else None
-        people, strangers = self.near
-        assert people is not None
-        found = [near_copies(people, self.by_chance[0], strangers, apart, far)]
-        for attacker, chance in zip(self.attackers, self.by_chance[1:]):
-            people, strangers = self.linked[attacker.name]
-            assert people is not None
-            result = linkage(people, chance, strangers, apart, far, attacker.who)
-            name = "linkage" if attacker is self.register else f"linkage:{attacker.name}"
-            found.append(replace(result, name=name))
-        for secret, (people, strangers) in self.read.items():
-            assert people is not None
-            found.append(inference(people, strangers, secret, released, self.register.who))
-        return found
-
-
-def _each(searches: Mapping[str, list[CopyScan | None]]) -> Iterator[CopyScan | None]:
-    for pair in searches.values():
-        yield from pair
-
-
-def _beside(secret: str, known: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """Return what is known of a person when a column is the secret."""
-    others = [name for name in known if name != secret]
-    return others or [name for name in columns if name != secret]
+    def people(self, frame: pl.DataFrame) -> Keys:
+        """Return a word for the person of each row, where a column names them."""
+        if self.person is None:
+            return np.zeros(frame.height, np.uint64)
+        return person_keys(frame[self.person], self.seed)
 
 
 class _Copies:
-    """People of whom a record appears in the release unchanged: all of them among all records.
+    """People of whom a record is in the release, unchanged or nearly: all among all records.
 
     Records are compared by keyed hashes of 64 bits, of which as many as memory holds are looked at
     in one reading of both tables.
     """
 
     def __init__(
-        self,
-        view: BatchView,
-        control: pl.DataFrame | None,
-        seed: int,
-        released: int,
-        memory: int,
+        self, view: _View, control: pl.DataFrame | None, released: int, memory: int
     ) -> None:
         self._view = view
-        self._seed = seed
+        self._control = control
         self._size = released
         self._readings = max(1, ceil(64 * released / memory))
-        self._control = None if control is None else self._keys(control)
-        self._strange = 0
 
     def found(
         self,
         original: Batches,
         release: Batches,
+        near: bool,
         rng: np.random.Generator,
         advance: Callable[[int], None],
     ) -> AttackResult:
         """Read the tables, and return how many people were found."""
-        who, whole = KeyCount(), KeyCount()
-        people, by_chance = KeyCount(), KeyCount()
+        people, by_chance, strangers = KeyCount(), KeyCount(), KeyCount()
+        everybody, apart = KeyCount(), KeyCount()
         for reading in range(self._readings):
-            shown, shuffled = self._released(release, reading, rng, advance)
+            keys = self._released(release, near, reading, rng, advance)
             for frame in original():
-                keys = self._keys(frame)
-                owners = self._owners(frame)
-                mine = keys % self._readings == reading
-                people.add(owners[mine & np.isin(keys, shown)])
-                by_chance.add(owners[mine & np.isin(keys, shuffled)])
-                if reading == 0:
-                    whole.add(keys)
-                    who.add(owners)
-                    advance(frame.height)
+                self._count(frame, near, reading, keys, (everybody, people, by_chance))
+                advance(frame.height if reading == 0 else 0)
             if self._control is not None:
-                mine = self._control[self._control % self._readings == reading]
-                self._strange += int(np.isin(mine, shown).sum())
-        named = self._view.person is not None
-        total = who.distinct if named else whole.records
-        copied, chance = (c.distinct if named else c.records for c in (people, by_chance))
+                self._count(self._control, near, reading, keys, (apart, strangers, KeyCount()))
+        total, copied, chance, outside, others = map(
+            self._number, (everybody, people, by_chance, strangers, apart)
+        )
+        details = {}
+        if others and not near and beyond_chance(copied, total, outside, others):
+            details[BEYOND_CHANCE] = min(1.0, (copied - total * outside / others) / self._size)
         return AttackResult(
-            "exact_copies",
+            "near_copies" if near else "exact_copies",
             total,
             min(total, copied),
             min(total, chance),
-            None if self._control is None else self._strange,
-            None if self._control is None else len(self._control),
-            story=EXACT_STORY,
-            details=self._beyond_chance(min(total, copied), total),
+            min(others, outside) if others else None,
+            others or None,
+            story=_NEAR_STORY if near else EXACT_STORY,
+            details=details,
         )
 
-    def _beyond_chance(self, copied: int, total: int) -> dict[str, float]:
-        """Return the share of the release that copies people whom chance does not explain."""
-        if self._control is None or not is_no_chance(
-            copied, total, self._strange, len(self._control)
-        ):
-            return {}
-        usual = total * self._strange / len(self._control)
-        return {BEYOND_CHANCE: min(1.0, (copied - usual) / self._size)}
+    def _count(
+        self,
+        frame: pl.DataFrame,
+        near: bool,
+        reading: int,
+        released: tuple[Keys, Keys],
+        counts: tuple[KeyCount, KeyCount, KeyCount],
+    ) -> None:
+        """Count the people of a batch, and those with a record in the release or by chance."""
+        keys, owners = self._view.keys(self._view.plain(frame), near), self._view.people(frame)
+        mine = keys % self._readings == reading
+        if reading == 0:
+            counts[0].add(owners)
+        for shown, count in zip(released, counts[1:]):
+            count.add(owners[mine & np.isin(keys, shown)])
+
+    def _number(self, count: KeyCount) -> int:
+        """Return how many people were counted; where no column names them, every record is one."""
+        return count.records if self._view.person is None else count.distinct
 
     def _released(
         self,
         release: Batches,
+        near: bool,
         reading: int,
         rng: np.random.Generator,
         advance: Callable[[int], None],
@@ -391,19 +263,10 @@ class _Copies:
         for frame in release():
             plain = self._view.plain(frame)
             for kept, table in ((shown, plain), (shuffled, _scrambled(plain, rng))):
-                keys = row_keys(table, self._seed)
+                keys = self._view.keys(table, near)
                 kept.append(np.unique(keys[keys % self._readings == reading]))
-            if reading == 0:
-                advance(frame.height)
+            advance(frame.height if reading == 0 else 0)
         return np.unique(np.concatenate(shown)), np.unique(np.concatenate(shuffled))
-
-    def _keys(self, frame: pl.DataFrame) -> Keys:
-        return row_keys(self._view.plain(frame), self._seed)
-
-    def _owners(self, frame: pl.DataFrame) -> Keys:
-        """Return the people of a batch; where no column names them, records are counted."""
-        people = self._view.people(frame)
-        return np.zeros(frame.height, np.uint64) if people is None else people.view(np.uint64)
 
 
 def _scrambled(frame: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:

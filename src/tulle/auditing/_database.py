@@ -131,13 +131,25 @@ class ComparedPeople:
         none = [trait.name for trait in traits if not trait.column]
         return whole.drop(_PERSON).with_columns(pl.col(none).fill_null(0))
 
-    def aligned(self, quick: bool) -> tuple[Aligned, list[Trait]]:
-        """Return one row a person of all databases as the audit of a table takes them."""
+    def aligned(self, quick: bool, *, numbered: bool = False) -> tuple[Aligned, list[Trait]]:
+        """Return one row a person of all databases as the audit of a table takes them.
+
+        ``numbered``: the same key names the same person in original and control.
+        """
         traits = self.traits()[: _MOST_QUICKLY if quick else _MOST]
         parts = [self.people(place, traits) for place in range(len(self.databases))]
-        control = parts[2] if len(parts) > 2 else None
         entries = {trait.name: trait.entry for trait in traits}
-        return align(parts[0], parts[1], control, entries), traits
+        if numbered:
+            entries[_PERSON] = Role.PERSON
+            for place in range(0, len(parts), 2):
+                parts[place] = parts[place].with_columns(self._keys(place).alias(_PERSON))
+        return align(parts[0], parts[1], parts[2] if len(parts) > 2 else None, entries), traits
+
+    def _keys(self, place: int) -> pl.Series:
+        """Return the key of each person of one of the databases."""
+        database = self.databases[place]
+        _, first = np.unique(database.persons[database.people], return_index=True)
+        return database.tables[database.people][database.keys[database.people][0]][first]
 
     def summary(self) -> str:
         """Say how many people and rows are compared."""
@@ -166,14 +178,24 @@ def compared_databases(
         for one in (release, control)
     ]
     assert others[0] is not None
-    name = original.people
-    for key in original.keys.get(name, ()):
-        refuse_true_keys(key, original.tables[name][key], others[0].tables[name][key])
+    refuse_known_keys(original, others[0])
     columns = {
         name: list(Schema.of(original.columns.get(name), table))
         for name, table in original.tables.items()
     }
     return ComparedPeople(original, others[0], others[1], columns)
+
+
+def refuse_known_keys(original: Database, release: Database) -> None:
+    """Raise if a release has the keys of the original, of people or of rows of theirs."""
+    for name, keys in original.keys.items():
+        data = {*original.order.get(name, ()), *original.links.get(name, ())}
+        for key in () if name in original.look_ups or data & {*keys} else keys:
+            own, new = original.tables[name][key], release.tables[name][key]
+            if name == original.people:
+                refuse_true_keys(key, own, new)
+            elif own.dtype == pl.String:  # numbers of some rows of a release coincide by chance
+                refuse_true_keys(f"{name}.{key}", own, new)
 
 
 def linked_like(database: Database, tables: Mapping[str, Any]) -> Database:
@@ -272,7 +294,8 @@ def planned_on_rows(
         steps = [c.name for c in columns if _may_be_steps(people.rows[name][0][c.name], c)]
         if steps and name in original.order:
             rows = people.histories(name, steps)
-            yield partial(walked, rows[0], rows[1], control=_third(rows), name=name)
+            whose = known[0].people, None if tables.control is None else tables.control.people
+            yield partial(walked, rows[0], rows[1], control=_third(rows), whose=whose, name=name)
         seen = [c for c in columns if c.role is not Role.SENSITIVE and c.kind is not Kind.DECIMAL]
         if any(column.kind not in _NEVER_ALONE for column in seen) or len(seen) > 1:
             rows = people.histories(name, [column.name for column in seen])

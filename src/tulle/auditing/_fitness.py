@@ -39,6 +39,7 @@ _TOLD, _TOLD_QUICKLY = 4000, 1000  # records of each side that a classifier lear
 _FRESH = 100  # records of the control from which it stands for the people to be told apart from
 _REGRESSED = 20_000  # records of each side
 _MOST_DUMMIES, _MOST_CAUSES, _FEWEST_EFFECTS = 8, 60, 5
+_SEVERAL = 0.05  # of the people: what fewer have is not regressed on
 _LINE = 30  # people of a subgroup that a line is drawn through
 
 
@@ -479,12 +480,16 @@ def _group_metrics(groups: list[SubgroupDistance], lines: list[SubgroupLine]) ->
 
 def _effects(tables: Aligned, rng: np.random.Generator) -> tuple[dict[str, float], str | None]:
     """Return the share of clear effects that the release lost, and one of them; none of few."""
-    names, columns = _causes(tables.original)
-    outcomes = len(tables.original.number_names)
-    rows = [chosen(len(part), _REGRESSED, rng) for part in (tables.original, tables.release)]
+    told = [name for name in tables.columns if _is_told_of_many(tables.original.only([name]))]
+    if not told:
+        return {}, None
+    original, release = tables.original.only(told), tables.release.only(told)
+    names, columns = _causes(original)
+    outcomes = len(original.number_names)
+    rows = [chosen(len(part), _REGRESSED, rng) for part in (original, release)]
     before, after = (
         np.hstack([part.numbers, *(part.codes[:, [i]] == value for i, value in columns)])[some]
-        for part, some in zip((tables.original, tables.release), rows)
+        for part, some in zip((original, release), rows)
     )
     people = tables.original.people
     width = min(before.shape[1], _MOST_CAUSES)
@@ -498,6 +503,17 @@ def _effects(tables: Aligned, rng: np.random.Generator) -> tuple[dict[str, float
     return {"effects_lost": found.share}, told[0] if told else None
 
 
+def _is_told_of_many(column: Records) -> bool:
+    """Return whether most people have a value, and several one that is not the commonest.
+
+    What a regression finds in the rest rests on a few people.
+    """
+    if column.number_names and column.codes.sum() > len(column) / 2:
+        return False
+    values = column.numbers if column.number_names else column.codes
+    return bool(np.unique(values, return_counts=True)[1].max() <= (1 - _SEVERAL) * len(column))
+
+
 def _causes(records: Records) -> tuple[list[str], list[tuple[int, int]]]:
     """Return the names of what numbers are regressed on, and each category of few as a 0 or 1."""
     names, columns = list(records.number_names), []
@@ -505,7 +521,8 @@ def _causes(records: Records) -> tuple[list[str], list[tuple[int, int]]]:
         values, times = np.unique(records.codes[:, place], return_counts=True)
         if name in records.number_names or len(values) > _MOST_DUMMIES:
             continue
-        for value in values[np.argsort(-times, kind="stable")][1:]:
-            names.append(name)
-            columns.append((place, int(value)))
+        for place_of in np.argsort(-times, kind="stable")[1:]:
+            if times[place_of] >= _SEVERAL * len(records):
+                names.append(name)
+                columns.append((place, int(values[place_of])))
     return names, columns

@@ -16,14 +16,15 @@ from tulle._attacks.records import Records, chosen
 from tulle._metrics.covariance import agreement, association, spread_behind
 from tulle._metrics.loss import interval_width
 from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle._metrics.models import train_on_release
+from tulle._metrics.models import Lesson, train_on_release
 from tulle._metrics.peers import adversarial_accuracy, dcr_share, epsilon_risk
+from tulle._people import distinct_people
 from tulle._threads import on_all_cores
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned
 from tulle.errors import DataError, ParameterError
 from tulle.table._series import is_class
-from tulle.table.schema import Kind
+from tulle.table.schema import Kind, Role
 
 _MOST_COMPARED = 4_000  # records of each table, all with all
 _MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
@@ -117,6 +118,29 @@ def _marginal(tables: Aligned, name: str) -> dict[str, Any]:
     }
 
 
+def weighted(tables: Aligned, k: int) -> dict[str, float]:
+    """Compute how far survey weights moved shares that ``k`` people hold, and means."""
+    names, both = tables.of_role(Role.WEIGHT), (tables.original, tables.release)
+    if len(names) != 1:
+        return {}
+    weights = [frame[names[0]].fill_null(0).to_numpy().astype(float) for frame in tables.frames[:2]]
+    shares = [w / w.sum() for w in weights]
+    gaps = [abs(float(weights[1].sum() / weights[0].sum()) - 1)]
+    for name in tables.columns:
+        parts = [records.only([name]) for records in both]
+        if parts[0].numbers.shape[1] and name != names[0]:
+            columns = [_with_gaps(part)[:, 0] for part in parts]
+            there = [np.isfinite(column) for column in columns]
+            means = [s[t] @ c[t] / s[t].sum() for s, t, c in zip(shares, there, columns) if t.any()]
+            gaps.append(abs(float(np.subtract(*means))) if len(means) == 2 else 0.0)
+        elif parts[0].codes.shape[1]:
+            size = max(int(part.codes.max(initial=0)) for part in parts) + 1
+            sums = [np.bincount(p.codes[:, 0], s, size) for p, s in zip(parts, shares)]
+            held = distinct_people(parts[0].codes[:, 0], parts[0].people, size) >= k
+            gaps.append(float(np.abs(sums[0] - sums[1])[held].max(initial=0.0)))
+    return {"weighted_difference": max(gaps)}
+
+
 def worst_column(distances: dict[str, dict[str, Any]]) -> dict[str, str]:
     """Return which column moved most."""
     column = max(distances, key=lambda name: distances[name]["distance"])
@@ -205,38 +229,54 @@ def mining(
     tables: Aligned, target: str, estimator: Any, rng: np.random.Generator
 ) -> tuple[dict[str, float], int]:
     """Score a model trained on the original and on the release; count the test records."""
-    known = tables.original.without(target)
-    columns, targets = [], []
-    for records, frame in (*_split(tables, rng), (tables.release, tables.frames[1])):
-        rows = _target_known(records, target)
-        rows = rows[chosen(len(rows), _MOST_TRAINED, rng)]
-        if not len(rows):
-            raise DataError(f"the target '{target}' is missing in every record of a table")
-        kept = records.take(rows)
-        columns.append(
-            ranked(kept.without(target), known)
-            if estimator is None
-            else tables.view.matrix(frame[rows], without=target)
-        )
-        wanted = kept.only([target])
-        targets.append(wanted.numbers[:, 0] if wanted.numbers.shape[1] else wanted.codes[:, 0])
     classes = is_target_class(tables, target)
     _check_estimator(estimator, target, classes)
-    training, test, released = zip(columns, _numbered(targets) if classes else targets)
+    lessons = []
+    for records, frame in (*_split(tables, rng), (tables.release, tables.frames[1])):
+        own = frame if estimator is not None else None
+        lessons.append(lesson(tables, records, target, _MOST_TRAINED, rng, own))
+        if not len(lessons[-1].target):
+            raise DataError(f"the target '{target}' is missing in every record of a table")
+    training, test, released = numbered(lessons) if classes else lessons
+    seed = int(rng.integers(2**31))
     scores = train_on_release(
-        training,
-        released,
-        test,
-        estimator=estimator,
-        classes=classes,
-        seed=int(rng.integers(2**31)),
+        training, released, test, estimator=estimator, classes=classes, seed=seed
     )
     found = {
         "accuracy_original": scores.original,
         "accuracy_release": scores.release,
         "accuracy_ratio": scores.ratio,
     }
-    return {n: v for n, v in found.items() if math.isfinite(v)}, len(test[1])
+    return {n: v for n, v in found.items() if math.isfinite(v)}, len(test.target)
+
+
+def lesson(
+    tables: Aligned,
+    records: Records,
+    target: str,
+    most: int,
+    rng: np.random.Generator,
+    frame: pl.DataFrame | None = None,
+) -> Lesson:
+    """Return columns and target of some records that have one: for trees, unless of a ``frame``."""
+    wanted = records.only([target])
+    numbers = wanted.numbers.shape[1] > 0
+    gone = wanted.codes.any(axis=1) if numbers else wanted.codes[:, 0] == 0
+    rows = np.flatnonzero(~gone)
+    rows = rows[chosen(len(rows), most, rng)]
+    if frame is None:
+        columns = ranked(records.take(rows).without(target), tables.original.without(target))
+    else:
+        columns = tables.view.matrix(frame[rows], without=target)
+    return Lesson(columns, wanted.numbers[rows, 0] if numbers else wanted.codes[rows, 0])
+
+
+def numbered(lessons: Sequence[Lesson]) -> list[Lesson]:
+    """Return lessons about classes with these as numbers from 0, alike in all."""
+    _, numbers = np.unique(np.concatenate([one.target for one in lessons]), return_inverse=True)
+    ends = np.cumsum([len(one.target) for one in lessons])[:-1]
+    parts = np.split(numbers.ravel().astype(np.int64), ends)
+    return [Lesson(one.columns, part) for one, part in zip(lessons, parts)]
 
 
 def is_target_class(tables: Aligned, target: str) -> bool:
@@ -245,13 +285,6 @@ def is_target_class(tables: Aligned, target: str) -> bool:
     return not numbers or (
         tables.kinds[target] is Kind.INTEGER and is_class(tables.frames[0][target])
     )
-
-
-def _numbered(targets: list[Any]) -> list[NDArray[np.int64]]:
-    """Map classes to 0, 1, ..., consistently in all tables."""
-    _, numbers = np.unique(np.concatenate(targets), return_inverse=True)
-    ends = np.cumsum([len(part) for part in targets])[:-1]
-    return np.split(numbers.ravel().astype(np.int64), ends)
 
 
 def _check_estimator(estimator: Any, target: str, classes: bool) -> None:
@@ -278,12 +311,6 @@ def _split(tables: Aligned, rng: np.random.Generator) -> Iterator[tuple[Records,
     for some in (order[cut:], order[:cut]):
         rows = np.flatnonzero(np.isin(people, some))
         yield original.take(rows), frame[rows]
-
-
-def _target_known(records: Records, target: str) -> NDArray[np.int64]:
-    wanted = records.only([target])
-    gone = wanted.codes.any(axis=1) if wanted.numbers.shape[1] else wanted.codes[:, 0] == 0
-    return np.flatnonzero(~gone)
 
 
 def ranked(records: Records, original: Records) -> Floats:

@@ -157,24 +157,27 @@ MOST_COLUMNS = 30  # in a matrix of correlations
 Rows = list[dict[str, Any]]
 
 
-def histogram(tables: Aligned, name: str, k: int) -> Rows:
-    """Return the shares of original and release in the bars of one column."""
+def bars_of(tables: Aligned, name: str, k: int) -> tuple[Places, list[str]]:
+    """Return which bar of a column each record of original and release is in, and the labels."""
     original, release = tables.original.only([name]), tables.release.only([name])
     if original.numbers.shape[1]:
         gone = [np.asarray(r.codes.any(axis=1)) for r in (original, release)]
         unit = tables.units[name]
         values = [r.numbers[:, 0] * unit[1] + unit[0] for r in (original, release)]
-        places, labels = number_bars(values, gone, tables.kinds[name], k)
-    else:
-        words = tables.domains[name]
-        places, labels = category_bars(original.codes[:, 0], release.codes[:, 0], words, k)
+        return number_bars(values, gone, tables.kinds[name], k)
+    return category_bars(original.codes[:, 0], release.codes[:, 0], tables.domains[name], k)
+
+
+def histogram(tables: Aligned, name: str, k: int) -> Rows:
+    """Return the shares of original and release in the bars of one column."""
+    places, labels = bars_of(tables, name, k)
     counts = [np.bincount(place, minlength=len(labels)) for place in places]
     filled = np.flatnonzero(counts[0] + counts[1])
     rows = [
         {
             "label": labels[bar],
-            "original": float(counts[0][bar] / len(original)),
-            "release": float(counts[1][bar] / len(release)),
+            "original": float(counts[0][bar] / len(places[0])),
+            "release": float(counts[1][bar] / len(places[1])),
             "count": int(counts[0][bar]),
             "released": int(counts[1][bar]) or None,  # of nothing, nothing is to be hidden
         }

@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ from tulle.table.split import Rows, rotated, units_of
 PARTS = 3  # of the people: one is kept out
 SPLITS = ((1_500, 9), (4_000, 6), (20_000, 3))  # releases for tables of fewer people; beyond, one
 CHOOSING = 3
+_PATIENCE = 3  # times as many, at most
 MOST, MOST_QUICKLY = 50_000, 4_000  # people: of more, a sample is split
 Make = Callable[[pl.DataFrame, int], pl.DataFrame]  # some people and a seed -> their release
 
@@ -80,35 +82,87 @@ def attack_splits(
     most: int,
     quick: bool = True,
     order: Sequence[str] = (),
+    patient: bool = False,
 ) -> Splits:
     """Make ``count`` releases, each of another two thirds of the people, and attack them all.
 
     Where people have several rows, which stay together in ``order``, whole people are attacked.
+    ``patient``: as many again, and again, while that may decide what the first ones left open.
     """
     names = table.columns
     table, columns, person = _numbered(table, columns, most, rng)
     target = next((c.name for c in columns if c.role is Role.TARGET), None)
+
+    def attacked(rows: Rows, own: np.random.Generator) -> tuple[list[AttackResult], int]:
+        members = table[rows.members]
+        release = _quietly(make, members.select(names), int(own.integers(2**31)))
+        compared = members, release, table[rows.control]
+        people = compared_rows(compared, columns, order)
+        if people is None:
+            return attacks_on(align_made(*compared, columns), own, quick=quick), release.height
+        return attacks_on_people(people, own, quick=quick), release.height
+
+    parts = partial(rotated, table, PARTS, person=person, target=target, rng=rng)
+    return _pooled(parts, attacked, count, rng, patient=patient)
+
+
+def attack_linked_splits(
+    people: int,
+    make: Callable[[Ints, Ints, int], ComparedPeople],
+    rng: np.random.Generator,
+    count: int,
+    *,
+    most: int,
+    quick: bool = True,
+    patient: bool = False,
+) -> Splits:
+    """Make ``count`` releases of several tables, each of other two thirds of so many people.
+
+    ``make`` gets the members, those who are kept out and a seed.
+    """
+    everybody = rng.permutation(people)[:most]
+    frame = pl.DataFrame({"person": everybody})
+
+    def attacked(rows: Rows, own: np.random.Generator) -> tuple[list[AttackResult], int]:
+        parts = everybody[rows.members], everybody[rows.control]
+        compared = _quietly(make, *parts, int(own.integers(2**31)))
+        return attacks_on_people(compared, own, quick=quick), compared.databases[1].n_people
+
+    parts = partial(rotated, frame, PARTS, person="person", target=None, rng=rng)
+    return _pooled(parts, attacked, count, rng, patient=patient)
+
+
+def _pooled(
+    deal: Callable[[], list[Rows]],
+    attacked: Callable[[Rows, np.random.Generator], tuple[list[AttackResult], int]],
+    count: int,
+    rng: np.random.Generator,
+    *,
+    patient: bool,
+) -> Splits:
+    """Attack releases of parts in turn, and pool what was found by attack."""
     parts: list[Rows] = []
-    while len(parts) < count:
-        parts += rotated(table, PARTS, person=person, target=target, rng=rng)
     found: dict[str, list[AttackResult]] = {}
-    released = 0
+    together: list[AttackResult] = []
+    made = released = 0
     with bar("releases of parts", count) as advance:
-        for rows, own in zip(parts[:count], spawn(rng, count)):
-            members = table[rows.members]
-            release = _quietly(make, members.select(names), int(own.integers(2**31)))
-            compared = members, release, table[rows.control]
-            people = compared_rows(compared, columns, order)
-            released += release.height
-            if people is None:
-                results = attacks_on(align_made(*compared, columns), own, quick=quick)
-            else:
-                results = attacks_on_people(people, own, quick=quick)
+        while made < count or (patient and made < _PATIENCE * count and _are_open(together)):
+            parts = parts or list(deal())
+            results, size = attacked(parts.pop(0), spawn(rng, 1)[0])
             for result in results:
                 found.setdefault(result.name, []).append(result)
-            advance(1)
-    together = [pooled(results) for results in found.values()]
-    return Splits([one for one in together if not _is_idle(one)], count, released // count)
+            made, released = made + 1, released + size
+            advance(int(made <= count))
+            if made % count == 0:
+                pools = (pooled(one) for one in found.values())
+                together = [one for one in pools if not _is_idle(one)]
+    return Splits(together, made, released // made)
+
+
+def _are_open(attacks: Sequence[AttackResult]) -> bool:
+    """Return whether further releases may decide: attacks found nothing, and may yet."""
+    grades = [grade(one.name, one.to_dict(), len(attacks)) for one in attacks]
+    return "undecided" in grades and not {"notable", "grave"} & {*grades}
 
 
 def _is_idle(result: AttackResult) -> bool:
@@ -117,10 +171,10 @@ def _is_idle(result: AttackResult) -> bool:
     return tried < LEAST and grade(result.name, result.to_dict(), 1) == "undecided"
 
 
-def _quietly(make: Make, members: pl.DataFrame, seed: int) -> pl.DataFrame:
+def _quietly(make: Callable[..., Any], *given: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # it is tried, and never released
-        return make(members, seed)
+        return make(*given)
 
 
 def _numbered(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,10 @@ from tulle._types import Floats, Ints
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
-from tulle.table._precision import decimals_of
+from tulle.table._precision import as_decimals, decimals_of, in_singles
 from tulle.table._series import person_names
 from tulle.table._states import writing_of
+from tulle.table._text_codes import as_codes, code_words
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
 
@@ -175,19 +176,38 @@ def read_values(
     entries: Mapping[str, Column | Kind | Role],
     names: Sequence[str],
 ) -> dict[str, pl.DataFrame]:
-    """Read numbers and dates that are text or have special values, which are then missing."""
+    """Read numbers and dates that are text or have special values, which are then missing.
+
+    Numbers of single precision are read as the decimals that they stand for.
+    """
     found = dict(tables)
     for name in names:
         entry, series = entries.get(name), tables["original"][name]
-        if not isinstance(entry, Column) or entry.kind not in (*NUMBERS, Kind.DATETIME):
-            continue
-        writing = writing_of(series, entry)
-        if writing is None:
-            continue
-        for which, table in found.items():
-            values, _ = writing.split(table[name])
-            found[which] = table.with_columns(values.alias(name))
+        if isinstance(entry, Column) and entry.text:
+            _code_texts(found, name)
+        if isinstance(entry, Column) and entry.kind in (*NUMBERS, Kind.DATETIME):
+            writing = writing_of(series, entry)
+            if writing is not None:
+                _replace(found, name, lambda one, writing=writing: writing.split(one)[0])
+        series = found["original"][name]
+        if series.dtype == pl.Float64 and in_singles(_present(series.fill_null(np.nan).to_numpy())):
+            _replace(found, name, as_decimals)
     return found
+
+
+def _code_texts(tables: dict[str, pl.DataFrame], name: str) -> None:
+    """Read free text as the codes of a release: those of its words that tell most texts apart."""
+    released = set(tables["release"][name].drop_nulls().cast(pl.String))
+    words = [word for word in code_words(tables["original"][name], None) if word in released]
+    _replace(tables, name, lambda texts: as_codes(texts, words))
+
+
+def _replace(
+    tables: dict[str, pl.DataFrame], name: str, read: Callable[[pl.Series], pl.Series]
+) -> None:
+    """Read a column of all tables in the same way."""
+    for which, table in tables.items():
+        tables[which] = table.with_columns(read(table[name]).alias(name))
 
 
 def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
@@ -338,8 +358,8 @@ def refuse_true_keys(column: str, original: pl.Series, release: pl.Series) -> No
     known = int((new.is_in(old.implode()) & ~by_chance.fill_null(False)).sum())
     if 2 * known > len(new):
         raise DataError(
-            f"{known} of {len(new)} people of the release have keys of the original in column "
-            f"'{column}': they are named. Give them new keys, or leave the column out"
+            f"{known} of {len(new)} keys of the release are keys of the original in column "
+            f"'{column}': they name people. Give the release new keys, or leave the column out"
         )
 
 

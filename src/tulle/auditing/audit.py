@@ -385,7 +385,7 @@ def audited(
     metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator, quick)
     use, people = spawn(generator, 2)
     fit = fitness(tables, found, target, k, use, quick=quick)
-    metrics |= fit.metrics
+    metrics |= fit.metrics | measures.weighted(tables, k)
     at_risk: list[Section] = []
     if not quick:
         carriers = _carriers(attacks, hidden)
@@ -480,7 +480,7 @@ def attacks_on_people(
     people: ComparedPeople, generator: np.random.Generator, *, quick: bool
 ) -> list[AttackResult]:
     """Try every attack on people's traits and on their rows."""
-    tables, traits = people.aligned(quick)
+    tables, traits = people.aligned(quick, numbered=True)
     first, second = spawn(generator, 2)
     on_rows = planned_on_rows(people, tables, traits, None)
     return [*attacks_on(tables, first, quick=quick), *_attacks_on_rows(on_rows, second)]
@@ -501,6 +501,7 @@ def unaudited(tables: Aligned, *, k: int, title: str) -> Audit:
         "covariance_compatibility": compatibility,
         "marginal_distance": float(np.mean(moved)),
         "marginal_distance_max": float(np.max(moved)),
+        **measures.weighted(tables, k),
     }
     return Audit(
         {

@@ -61,20 +61,26 @@ class Randomized:
         """
         check_int("distribution", "bins", bins, 2)
         frame = to_polars(self.release)
-        if name in self.spreads:
-            observed = frame[name].drop_nulls().to_physical().cast(pl.Float64).to_numpy()
-            values, shares = _without_noise(observed, self.spreads[name], bins)
-            return pl.DataFrame({"value": values, "share": shares})
-        if name not in self.domains:
-            known = [*self.spreads, *self.domains]
+        known = [*self.spreads, *self.domains]
+        if name not in known:
             raise DataError(f"there is no column '{name}': {nearest_name(name, known)}")
-        domain = self.domains[name]
-        series = frame[name]
-        counts = np.array(
-            [series.null_count() if v is None else (series == v).sum() for v in domain]
-        )
-        shares = _without_chance(counts / max(len(series), 1), self.keep)
-        return pl.DataFrame({"value": pl.Series(domain, dtype=series.dtype), "share": shares})
+        if name in self.spreads:
+            return shares_of_numbers(frame[name], self.spreads[name], bins)
+        return shares_of_values(frame[name], self.domains[name], self.keep)
+
+
+def shares_of_numbers(series: pl.Series, spread: float, bins: int) -> pl.DataFrame:
+    """Return cells of a column of numbers and their shares before the noise."""
+    observed = series.drop_nulls().to_physical().cast(pl.Float64).to_numpy()
+    values, shares = _without_noise(observed, spread, bins)
+    return pl.DataFrame({"value": values, "share": shares})
+
+
+def shares_of_values(series: pl.Series, domain: list[Any], keep: float) -> pl.DataFrame:
+    """Return the values of a column and their shares before they were drawn by chance."""
+    counts = np.array([series.null_count() if v is None else (series == v).sum() for v in domain])
+    shares = _without_chance(counts / max(len(series), 1), keep)
+    return pl.DataFrame({"value": pl.Series(domain, dtype=series.dtype), "share": shares})
 
 
 def randomize(

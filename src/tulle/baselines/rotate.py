@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,12 +73,9 @@ def rotate(
     if components is not None:
         check_int("rotate", "components", components, 1)
     frame, exit = enter(X)
-    schema = Schema.of(columns, frame)
-    targets = schema.named(Role.TARGET)
-    features = Schema(column for column in schema if column.role is not Role.TARGET)
-    encoder = TableEncoder(features).fit(frame.drop(targets), frame.columns if exit.plain else ())
-    matrix = encoder.encode(frame.drop(targets)) / encoder.scales_
-    matrix -= matrix.mean(axis=0)
+    names = frame.columns if exit.plain else ()
+    _, matrix, targets = _standardised(frame, columns, names)
+    matrix = matrix - matrix.mean(axis=0)
     rng = as_generator(random_state)
     turn = (
         _rotation(matrix.shape[1], rng)
@@ -90,6 +88,34 @@ def rotate(
     names = [f"c{number}" for number in range(1, turned.shape[1] + 1)]
     released = pl.DataFrame(turned, schema=names).with_columns(frame[name] for name in targets)
     return Rotated(exit.leave(released), turn)
+
+
+def _standardised(
+    frame: pl.DataFrame, columns: ColumnsLike | None, names: Sequence[str] = ()
+) -> tuple[TableEncoder, Floats, list[str]]:
+    """Return the encoder, the records as numbers of variance 1, and the names of the targets."""
+    schema = Schema.of(columns, frame)
+    targets = schema.named(Role.TARGET)
+    features = Schema(column for column in schema if column.role is not Role.TARGET)
+    encoder = TableEncoder(features).fit(frame.drop(targets), names)
+    return encoder, encoder.encode(frame.drop(targets)) / encoder.scales_, targets
+
+
+def turned_back(
+    frame: pl.DataFrame,
+    release: pl.DataFrame,
+    columns: ColumnsLike | None,
+    rng: np.random.Generator,
+) -> pl.DataFrame:
+    """Return what someone makes of a rotated table who knows twice as many records as dimensions.
+
+    The new columns mean nothing: what can be attacked is the table turned back by least squares.
+    """
+    encoder, matrix, targets = _standardised(frame, columns)
+    middle, new = matrix.mean(axis=0), release.drop(targets).to_numpy()
+    known = rng.permutation(len(matrix))[: 2 * matrix.shape[1]]
+    back = new @ np.linalg.lstsq(new[known], matrix[known] - middle, rcond=1e-9)[0] + middle
+    return encoder.decode(back * encoder.scales_).with_columns(frame[name] for name in targets)
 
 
 def _rotation(width: int, rng: np.random.Generator) -> Floats:

@@ -37,7 +37,7 @@ ORDER = [
         "tune",
         "stream",
     ),
-    *("mine", "hide", "sketch", "sites"),
+    *("mine", "hide", "sketch", "learn", "sites"),
 ]
 
 

@@ -17,8 +17,10 @@ import polars as pl
 from tulle._relations.language import Call, Name, Node, Rule
 from tulle._relations.plan import Plan
 from tulle._relations.values import numbers_of
+from tulle._shape.columns import take_rows
 from tulle._shape.model import LEAF_PIECE
-from tulle._types import Ints
+from tulle._shape.odds import Odds, fit_odds, shown_of, traits_of
+from tulle._types import Flags, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import common_level
@@ -37,6 +39,10 @@ from tulle.table._encoder import TableEncoder
 from tulle.table._rare import Crowd
 from tulle.table.schema import Schema
 
+_DRAWINGS = 4  # histories of each person, of which one is released
+_TRIES = 20  # of people whose rows would not end in time
+_MOST_TRIED = 20_000  # people whose histories are drawn to learn which to choose
+
 
 class Histories:
     """A model of people and of their rows in other tables."""
@@ -45,6 +51,8 @@ class Histories:
         self.rules = rules
         self.exact = exact
         self.notes: list[str] = []
+        self.odds: Odds | None = None  # by which one of several drawn histories is chosen
+        self.shown: dict[str, dict[str, Ints]] = {}  # categories that these look at
 
     def fit(
         self,
@@ -89,13 +97,56 @@ class Histories:
         self.tables: list[FittedRows] = []
         above = {name: (people, encoder.codecs)}
         learnt = levels <= k
+        persons: dict[str, Ints] = {}
         for table in tables:
             sheet = sheets[table.name]
+            assert sheet.table is not None
+            persons[table.name] = sheet.table.people
             rules = None if self.rules is None else self._of(sheets, placed, table.name)
             fitted, whole = sheet.fit(above[table.parent], settings, learnt, rules)
             self.tables.append(fitted)
             above[table.name] = whole, {} if fitted.encoder is None else fitted.encoder.codecs
+        if not self.exact and any(table.model is not None for table in self.tables):
+            frames = {name: frame for name, (frame, _) in above.items()}
+            self._learn_odds(frames, persons, learnt, settings)
         return facts
+
+    def _learn_odds(
+        self,
+        frames: Mapping[str, pl.DataFrame],
+        persons: Mapping[str, Ints],
+        learnt: Flags,
+        settings: RowDemands,
+    ) -> None:
+        """Learn by what odds one of several drawn histories is chosen."""
+        k, _, rng = settings
+        for table in self.tables:
+            counted = learnt[persons[table.name]]
+            rows = table.known(frames[table.name].filter(counted))
+            self.shown[table.name] = shown_of(rows, persons[table.name][counted])
+        own = [take_rows(c, np.flatnonzero(learnt)) for c in self._traits(frames, persons)]
+        people = self._draw_people(min(len(learnt), _MOST_TRIED), rng)
+        drawn, _, owners = self._draw_rows(pl.concat([people] * _DRAWINGS), rng)
+        traits = self._traits(drawn, self._persons(owners))
+        found = fit_odds(own, traits, _DRAWINGS, k, 2 * k, rng)
+        self.odds = found if found.trees else None
+
+    def _traits(self, frames: Mapping[str, pl.DataFrame], persons: Mapping[str, Ints]) -> list[Any]:
+        """Return one row of each person: their own columns, and what their rows are like."""
+        whole, codecs = frames[self.name], self.encoder.codecs
+        found: list[Any] = [codecs[name].as_known(whole[name]) for name in codecs]
+        for table in self.tables:
+            rows = table.known(frames[table.name])
+            found += traits_of(rows, persons[table.name], whole.height, self.shown[table.name])
+        return found
+
+    def _persons(self, owners: Mapping[str, Ints]) -> dict[str, Ints]:
+        """Return the person of each drawn row."""
+        found: dict[str, Ints] = {}
+        for table in self.tables:
+            above, owner = found.get(table.parent), owners[table.name]
+            found[table.name] = owner if above is None else above[owner]
+        return found
 
     def _place(self, sheets: Mapping[str, Sheet], tables: Sequence[RowTable]) -> list[PlacedRule]:
         """Find the table of each rule; what rows add up to is left out of their parent."""
@@ -142,21 +193,66 @@ class Histories:
         Sequences that break a rule which was asked for are refused, unless they are accepted.
         """
         self.verify()
-        whole = {self.name: self.people.draw(n, rng)}
-        codecs: dict[str, Mapping[str, Any]] = {self.name: self.encoder.codecs}
-        owners: dict[str, Ints] = {}
+        people = self._draw_people(n, rng)
+        if self.odds is not None:
+            people = pl.concat([people] * _DRAWINGS)
+        whole, seen, owners = self._draw_rows(people, rng)
+        if self.odds is not None:
+            traits = self._traits(whole, self._persons(owners))
+            kept = self._rows_of(self.odds.choose(traits, _DRAWINGS, rng), owners, len(people))
+            owners = {name: owner for name, (_, owner) in kept.items() if name != self.name}
+            whole, seen = (
+                {name: frame[kept[name][0]] for name, frame in frames.items()}
+                for frames in (whole, seen)
+            )
         self.broken: dict[str, int] = {}
         for table in self.tables:
-            drawn, seen, owner = table.draw(whole[table.parent], codecs[table.parent], rng)
-            self.broken |= refuse_broken(table.plan, seen, accept=accept)
-            whole[table.name], owners[table.name] = drawn, owner
-            codecs[table.name] = {} if table.encoder is None else table.encoder.codecs
+            self.broken |= refuse_broken(table.plan, seen[table.name], accept=accept)
         self._summarise(whole, owners)
         checked = refuse_broken(self.people.plan, whole[self.name], accept=accept)
         self.broken |= checked
         frames = {self.name: whole[self.name].select(self.columns)}
         frames |= {table.name: whole[table.name].select(table.columns) for table in self.tables}
         return frames, owners
+
+    def _draw_people(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
+        """Draw people; those whose rows would not end in time are drawn again."""
+        people = self.people.draw(n, rng)
+        for _ in range(_TRIES):
+            late = [table.late(people) for table in self.tables if table.parent == self.name]
+            wrong = np.logical_or.reduce(late) if late else np.zeros(people.height, dtype=bool)
+            if not wrong.any():
+                break
+            fresh = self.people.draw(int(wrong.sum()), rng)
+            people = pl.concat([people.filter(~pl.Series(wrong)), fresh])
+        return people
+
+    def _draw_rows(
+        self, people: pl.DataFrame, rng: np.random.Generator
+    ) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame], dict[str, Ints]]:
+        """Draw rows for drawn people; return tables, as rules see them too, and rows' parents."""
+        whole, seen = {self.name: people}, dict[str, pl.DataFrame]()
+        codecs: dict[str, Mapping[str, Any]] = {self.name: self.encoder.codecs}
+        owners: dict[str, Ints] = {}
+        for table in self.tables:
+            drawn = table.draw(whole[table.parent], codecs[table.parent], rng)
+            whole[table.name], seen[table.name], owners[table.name] = drawn
+            codecs[table.name] = {} if table.encoder is None else table.encoder.codecs
+        return whole, seen, owners
+
+    def _rows_of(
+        self, chosen: Ints, owners: Mapping[str, Ints], n: int
+    ) -> dict[str, tuple[Ints, Ints]]:
+        """Return the rows of chosen people in each table, and the new places of their parents."""
+        kept, heights = {self.name: (chosen, chosen)}, {self.name: n}
+        for table in self.tables:
+            place = np.full(heights[table.parent], -1)
+            place[kept[table.parent][0]] = np.arange(len(kept[table.parent][0]))
+            owner = place[owners[table.name]]
+            rows = np.flatnonzero(owner >= 0)
+            rows = rows[np.argsort(owner[rows], kind="stable")]
+            kept[table.name], heights[table.name] = (rows, owner[rows]), len(owner)
+        return kept
 
     def _summarise(self, whole: dict[str, pl.DataFrame], owners: Mapping[str, Ints]) -> None:
         """Say of drawn parents what their drawn rows are: rules are verified on that."""
@@ -203,6 +299,8 @@ class Histories:
         for table in self.tables:
             if table.model is not None:
                 table.model.verify()
+        if self.odds is not None:
+            self.odds.verify(2 * self.people.tables[0].model.k)
 
     def sentence(self, *, sizes: bool = True) -> str:
         """Return in words what every released row was drawn from.

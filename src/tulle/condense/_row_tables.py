@@ -28,7 +28,7 @@ from tulle.condense._row_rules import BEFORE, PlacedRule
 from tulle.table._encoder import TableEncoder
 from tulle.table._rare import Crowd
 from tulle.table._words import topics_of
-from tulle.table.schema import Column, Kind, Schema
+from tulle.table.schema import Column, Kind, Role, Schema
 
 _CONSTANT = 0.995  # of the parents with several rows: a column that changes in fewer is constant
 _RISES = 0.995  # of the people: a time that rises in so many gives the order
@@ -111,8 +111,31 @@ class FittedRows:
         series += [above[there][rows.parent].alias(name) for name, there in self.constant.items()]
         return pl.DataFrame(series), frame, rows.parent
 
+    def known(self, frame: pl.DataFrame) -> list[Cells]:
+        """Return columns of rows as the synthesis takes them."""
+        codecs = {} if self.encoder is None else self.encoder.codecs
+        return _as_known(frame, codecs, codecs)
+
+    def late(self, above: pl.DataFrame) -> Flags:
+        """Return which parents begin so late that their rows would go on after all others end."""
+        counts = np.maximum(above[self.count].fill_null(0).to_numpy().astype(np.int64), self.least)
+        if self.first is None or self.model is None:
+            return np.zeros(len(counts), dtype=bool)
+        counts = np.where(above[self.first].is_null().to_numpy(), 0, counts)
+        first, _, length = self._between(above, counts)
+        return first > self.model.latest - length
+
     def _times(self, above: pl.DataFrame, counts: Ints) -> Times:
-        """Return when the rows of parents begin and end, in the unit of the time."""
+        """Return when the rows of parents begin and end; no later than about anybody's do."""
+        assert self.model is not None
+        first, last, length = self._between(above, counts)
+        latest = self.model.latest
+        first = np.minimum(first, latest - length)
+        last = np.minimum(np.where(np.isnan(last), first, last), latest)
+        return Times(first, np.maximum(last, first + length))
+
+    def _between(self, above: pl.DataFrame, counts: Ints) -> tuple[Floats, Floats, Floats]:
+        """Return when the rows of parents begin and end as drawn, and how long they last."""
         assert self.model is not None
         assert self.encoder is not None
         codec = self.encoder.codecs[str(self.model.time)]
@@ -122,11 +145,7 @@ class FittedRows:
             series = above[str(name)][some].alias(codec.name)
             values[some] = codec.as_known(series).values  # type: ignore[union-attr]
             parts.append(values)
-        first, last = parts
-        length, latest = self.model.gap * np.maximum(counts - 1, 0), self.model.latest
-        first = np.minimum(first, latest - length)
-        last = np.minimum(np.where(np.isnan(last), first, last), latest)
-        return Times(first, np.maximum(last, first + length))
+        return parts[0], parts[1], self.model.gap * np.maximum(counts - 1, 0)
 
 
 class _Completing:
@@ -401,7 +420,12 @@ class Sheet:
         )
         if rules is None:
             found = find_rules(shown, columns, k, people, writings_of(encoder.codecs), rng)
-            asked = [(rule, True) for rule in found if not {*rule.columns} <= {*fixed}]
+            weights = {*schema.named(Role.WEIGHT)}
+            asked = [
+                (rule, True)
+                for rule in found
+                if not {*rule.columns} <= {*fixed} and weights.isdisjoint(rule.columns)
+            ]
         else:
             asked = [(one.rule, False) for one in rules if {*one.rule.columns} <= {*shown.columns}]
         also = [(parse_rule(text, shown.columns), True) for text in self.rules]

@@ -28,6 +28,7 @@ from tulle.condense._notes import relation_notes
 from tulle.errors import GateError, ParameterError
 from tulle.table._encoder import TableEncoder
 from tulle.table._words import coordinate_pairs
+from tulle.table.schema import Role
 
 BOUNDS = "About where the lowest and highest values of a column lie: they rest on k people or more."
 _LABEL = ""  # the classes, in a model of the columns
@@ -331,7 +332,7 @@ def _settle_rules(
 ) -> Rules:
     """Return the rules that were given, else those that the block follows.
 
-    A sensitive column with a demand follows from none that nobody gave.
+    A sensitive column with a demand follows from none that nobody gave, nor does a survey weight.
     """
     if rules is not None:
         return _given(rules, block.frame, planner)
@@ -341,6 +342,7 @@ def _settle_rules(
     people = None if planner.people is None else planner.people[rows]
     found = find_rules(planner.frame[rows], columns, planner.k, people, writings, planner.rng)
     asked = {column.demand.name for column in block.sensitive}
+    asked |= {column.name for column in encoder.columns_ if column.role is Role.WEIGHT}
     return [(rule, True) for rule in found if asked.isdisjoint(rule.columns)]
 
 

@@ -42,6 +42,7 @@ from tulle.condense._shaped import (
     summarise_rules,
     with_labels,
 )
+from tulle.condense._weights import WeightTotals
 from tulle.condense.condenser import Condenser
 from tulle.errors import ParameterError
 from tulle.table._drawing import allot
@@ -49,7 +50,7 @@ from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, Exit, enter, enter_column
 from tulle.table._rare import Crowd
 from tulle.table._series import free_name
-from tulle.table.schema import Schema
+from tulle.table.schema import Column, Kind, Schema
 
 _DEFAULT_MIN_GROUP = 10
 
@@ -115,6 +116,7 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
     condensers_: list[Condenser]  # of the classes, in the papers' synthesis
     _synthesis: Shape | Papers | None  # of all classes together
     _rule_plan: Plan
+    _totals: WeightTotals | None = None
 
     def __init__(
         self,
@@ -173,6 +175,10 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         asked = check_levels(self.k_ if demands is None else demands, frame.height)
         crowd = self._crowd(template, units, demands, people, frame.height, rng)
         encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else (), crowd)
+        labelled = with_labels(frame, labels.schema, labels.codes, encoder)
+        known = schema.with_column(Column(labelled.columns[-1], Kind.CATEGORY))
+        kept = np.isin(np.arange(frame.height), np.concatenate([unit.rows for unit in units]))
+        self._totals = WeightTotals.of(labelled, known, crowd, kept, exact=template.exact_totals)
         note_features(self, frame.columns, plain=exit.plain)
         self._template = clone(template)
         if self.k_ is not None:
@@ -270,6 +276,9 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         else:
             drawn, codes = split_classes(self._draw_where(n_samples, where), self._encoder)
         whole = with_labels(drawn, self._labels, codes, self._encoder)
+        if self._totals is not None and where is None:
+            whole = self._totals.calibrate(whole)
+            drawn = whole.select(drawn.columns)
         self.broken_rules_ = refuse_broken(
             self._rule_plan, whole, accept=self._template.accept_broken_rules
         )

@@ -41,6 +41,7 @@ from tulle.condense._shaped import (
     rule_notes,
     summarise_rules,
 )
+from tulle.condense._weights import WeightTotals
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter, enter_with_target
@@ -187,6 +188,7 @@ class Condenser(GroupAttributes, BaseEstimator):
     """
 
     _synthesis: Shape | Papers | LinkedRows
+    _totals: WeightTotals | None = None  # of survey weights
 
     def __init__(
         self,
@@ -263,6 +265,8 @@ class Condenser(GroupAttributes, BaseEstimator):
             check_int("sample", "n_samples", n_samples, 1)
         check_facts(self.groups_)
         drawn = self._draw(n_samples, where)
+        if self._totals is not None and where is None:
+            drawn = self._totals.calibrate(drawn)
         plan = self._synthesis.plan
         self.broken_rules_ = refuse_broken(plan, drawn, accept=self.accept_broken_rules)
         return self._border.leave(drawn)
@@ -393,6 +397,7 @@ class Condenser(GroupAttributes, BaseEstimator):
         rng = as_generator(self.random_state)
         demands, kept = self._demands(levels, frame.height)
         crowd = self._crowd(demands, kept, people, rng)
+        self._totals = WeightTotals.of(frame, schema, crowd, kept, exact=self.exact_totals)
         encoder = TableEncoder(schema).fit(frame, border.plain(frame), crowd)
         note_features(self, features, plain=border.table.plain)
         whole = Block(frame, demands, people, locate_sensitive(frame, schema))
@@ -542,6 +547,7 @@ def merge(first: Condenser, second: Condenser) -> Condenser:
             parameter="synthesis",
         )
     merged = copy.deepcopy(first)
+    merged._totals = None  # of both together nothing is known
     merged._rng = spawn(first._rng, 1)[0]  # what one of them draws, the other must not draw again
     synthesis = first._synthesis.merged(second._synthesis)  # type: ignore[arg-type]
     if isinstance(synthesis, Papers):

@@ -208,14 +208,19 @@ def _values_of(column: str, frame: pl.DataFrame, *, first: int) -> dict[str, Nod
 
 
 def answer(
-    question: Question, frame: pl.DataFrame, owners: Ints | None = None
+    question: Question,
+    frame: pl.DataFrame,
+    owners: Ints | None = None,
+    weight: str | None = None,
 ) -> dict[Key, Figure]:
     """Return the numbers that a table gives; those that it cannot give are left out.
 
     With ``owners``, the person of each row, the people behind a number are counted, not rows.
+    ``weight`` is a column of survey weights.
     """
     values = Values(frame, {})
     inside = np.ones(frame.height, dtype=bool)
+    weights = inside.astype(float) if weight is None else np.nan_to_num(values.numbers(weight))
     if question.where is not None:
         inside = truth(question.where, values)[0]
     columns = {name: quantity(node, values) for name, node in question.terms.items()}
@@ -230,14 +235,16 @@ def answer(
         if target is not None:
             table = np.column_stack([one[rows] for one in (target, *columns.values())])
             there = ~np.isnan(table).any(axis=1)
-            solved = _fitted(least_squares if question.kind == "ols" else logistic, table[there])
+            solve = least_squares if question.kind == "ols" else logistic
+            solved = _fitted(solve, table[there], weights[rows][there])
             for name, found in zip([INTERCEPT, *columns], solved):
                 keep(group, name, found, rows[there])
             continue
         for name, column in columns.items():
             some = rows[~np.isnan(column[rows])]
-            if len(some) > 1:
-                found = _STATISTICS[question.kind](column[some], question.order, frame.height)
+            if len(some) > 1 and weights[some].any():
+                sample = column[some], weights[some]
+                found = _STATISTICS[question.kind](*sample, question.order, frame.height)
                 keep(group, name, found, some)
     return answers
 
@@ -263,30 +270,43 @@ def _labels(values: Values, name: str) -> pl.Series:
     return pl.Series([None if one is None else f"{one:.15g}" for one in series], dtype=pl.String)
 
 
-# Each returns a value and its variance, of numbers in a table of ``n`` rows.
+# Each returns a value and its variance, of weighted numbers in a table of ``n`` rows.
 
 
-def _mean(y: Floats, order: float, n: int) -> tuple[float, float]:
-    return float(y.mean()), float(y.var(ddof=1)) / len(y)
+def _mean(y: Floats, w: Floats, order: float, n: int) -> tuple[float, float]:
+    mean, share = float(np.average(y, weights=w)), w / w.sum()
+    return mean, float(((share * (y - mean)) ** 2).sum()) * len(y) / (len(y) - 1)
 
 
-def _share(y: Floats, order: float, n: int) -> tuple[float, float]:
+def _share(y: Floats, w: Floats, order: float, n: int) -> tuple[float, float]:
     """Return a share; its variance is that of two more yes and no, which is never 0."""
-    share = (y.sum() + 2) / (len(y) + 4)
-    return float(y.mean()), float(share * (1 - share)) / len(y)
+    value, size = float(np.average(y, weights=w)), _effective(w)
+    share = (value * size + 2) / (size + 4)
+    return value, share * (1 - share) / size
 
 
-def _total(y: Floats, order: float, n: int) -> tuple[float, float]:
+def _total(y: Floats, w: Floats, order: float, n: int) -> tuple[float, float]:
     """Return a sum; how many rows have a part in it is part of the chance."""
-    return float(y.sum()), float((y @ y - y.sum() ** 2 / n) * n / (n - 1))
+    z = y * w
+    return float(z.sum()), float((z @ z - z.sum() ** 2 / n) * n / (n - 1))
 
 
-def _quantile(y: Floats, order: float, n: int) -> tuple[float, float]:
+def _quantile(y: Floats, w: Floats, order: float, n: int) -> tuple[float, float]:
     """Return a quantile; heaps have no slope, so the error is at least that of a normal column."""
-    away = 2 * np.sqrt(order * (1 - order) / len(y))
-    low, value, high = np.quantile(y, np.clip([order - away, order, order + away], 0, 1))
-    normal = y.std() * away / 2 / _NORMAL.pdf(_NORMAL.inv_cdf(order))
+    away = 2 * np.sqrt(order * (1 - order) / _effective(w))
+    orders = np.clip([order - away, order, order + away], 0, 1)
+    if np.ptp(w):
+        low, value, high = np.quantile(y, orders, weights=w, method="inverted_cdf")
+    else:
+        low, value, high = np.quantile(y, orders)
+    spread = np.sqrt(np.average((y - np.average(y, weights=w)) ** 2, weights=w))
+    normal = spread * away / 2 / _NORMAL.pdf(_NORMAL.inv_cdf(order))
     return float(value), max(float(high - low) / 4, float(normal)) ** 2
+
+
+def _effective(w: Floats) -> float:
+    """Return how many records of one weight tell as much."""
+    return float(w.sum() ** 2 / (w @ w))
 
 
 _STATISTICS = {"mean": _mean, "share": _share, "total": _total, "quantile": _quantile}
@@ -296,11 +316,11 @@ _STATISTICS = {"mean": _mean, "share": _share, "total": _total, "quantile": _qua
 
 
 def _fitted(
-    solve: Callable[[Floats, Floats], tuple[Floats, Floats]], table: Floats
+    solve: Callable[[Floats, Floats, Floats], tuple[Floats, Floats]], table: Floats, w: Floats
 ) -> list[tuple[float, float]]:
     """Return the coefficients of the first column on the others; none if they cannot be told."""
     y, X = table[:, 0], np.column_stack([np.ones(len(table)), table[:, 1:]])
-    if len(y) <= X.shape[1]:
+    if len(y) <= X.shape[1] or not w.any():
         return []
     scale = np.maximum(np.abs(X).max(axis=0), 1e-300)
     X = X / scale  # powers of a column differ by orders of magnitude
@@ -308,14 +328,15 @@ def _fitted(
     if pivots.min() < 1e-9 * pivots.max():
         return []  # a column follows from others
     try:
-        values, covariance = solve(X, y)
+        values, covariance = solve(X, y, w / w.mean())
     except (np.linalg.LinAlgError, DataError):
         return []
     return list(zip((values / scale).tolist(), (np.diag(covariance) / scale**2).tolist()))
 
 
-def least_squares(X: Floats, y: Floats) -> tuple[Floats, Floats]:
+def least_squares(X: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
     """Return coefficients and their covariance, whatever the variance of the errors (HC1)."""
+    X, y = X * np.sqrt(w)[:, None], y * np.sqrt(w)
     q, r = np.linalg.qr(X)
     values = linalg.solve_triangular(r, q.T @ y)
     errors = y - X @ values
@@ -325,17 +346,21 @@ def least_squares(X: Floats, y: Floats) -> tuple[Floats, Floats]:
     return values, inner @ inner.T * len(y) / (len(y) - X.shape[1])
 
 
-def logistic(X: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return coefficients and their covariance, by Newton's method."""
+def logistic(X: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """Return coefficients and their covariance, by Newton's method; robust where weights differ."""
     values = np.zeros(X.shape[1])
     for _ in range(_STEPS):
         expected = 1 / (1 + np.exp(-np.clip(X @ values, -30, 30)))
-        weights = np.maximum(expected * (1 - expected), 1e-10)
-        hessian = (X * weights[:, None]).T @ X
-        step = np.linalg.solve(hessian, X.T @ (y - expected))
+        slope = w * np.maximum(expected * (1 - expected), 1e-10)
+        hessian = (X * slope[:, None]).T @ X
+        step = np.linalg.solve(hessian, X.T @ (w * (y - expected)))
         values = values + step
         if np.abs(X @ step).max() < 1e-8:
             break
     if not np.abs(X @ values).max() <= _STEEP:
         raise DataError("the classes can be told apart: the coefficients have no end")
-    return values, np.asarray(np.linalg.inv(hessian), dtype=np.float64)
+    inverse = np.asarray(np.linalg.inv(hessian), dtype=np.float64)
+    if np.ptp(w):
+        inner = inverse @ (X * (w * (y - expected))[:, None]).T
+        inverse = inner @ inner.T
+    return values, inverse

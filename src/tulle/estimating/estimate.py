@@ -12,11 +12,12 @@ import polars as pl
 
 from tulle._files import digest
 from tulle._json import read_json
-from tulle.errors import DataError
+from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.estimating._questions import Key, Question, answer, parse_question
 from tulle.estimating.ledger import FORMAT, LEAST, NORMAL, Pooled, as_copies, name_of, pooled
 from tulle.releases import has_manifest, read_manifest
 from tulle.releases._file_pairs import named_beside
+from tulle.table.schema import Role
 
 UNANSWERED = "this cannot be answered from this release"
 _MOST = 8.0  # standard errors: beyond, a sixtieth of the people would tell as much
@@ -29,6 +30,7 @@ def estimate(
     *,
     ledger: Mapping[str, Any] | None = None,
     records: int | None = None,
+    weight: str | None = None,
     population: bool = False,
 ) -> pl.DataFrame:
     """Answer a question from a release, with an interval that covers the original's answer.
@@ -48,6 +50,8 @@ def estimate(
     records : int, optional
         How many records the original has, for totals; by default what the manifest says, or as
         many as the release.
+    weight : str, optional
+        The column of survey weights; by default the one that the manifest names, ``""`` for none.
     population : bool
         Widen the intervals by the sampling error of the original, to cover the value in the
         population it was drawn from.
@@ -67,20 +71,26 @@ def estimate(
     [3.0]
     """
     if isinstance(releases, str | os.PathLike):
-        releases, found, told = read_copies(releases)
+        releases, found, told, named = read_copies(releases)
         ledger = found if ledger is None else ledger
         records = told if records is None else records
-    copies = as_copies(releases)
+        weight = named if weight is None else weight
+    copies, weight = as_copies(releases), weight or None
+    if weight is not None and weight not in copies[0].columns:
+        hint = nearest_name(weight, copies[0].columns)
+        raise ParameterError(
+            f"there is no column '{weight}' of weights: {hint}", parameter="weight"
+        )
     asked = parse_question(question, copies[0])
     if ledger is not None:
         _refuse_broken(ledger)
     scale = 1.0
-    if asked.kind == "total" and records is not None:
+    if asked.kind == "total" and records is not None and weight is None:
         scale = records / copies[0].height
     ratio = 1.0 if records is None else copies[0].height / records
-    answers = pooled([answer(asked, copy) for copy in copies])
+    answers = pooled([answer(asked, copy, weight=weight) for copy in copies])
     rows = [
-        _row(asked, key, found, ledger, len(copies), scale, ratio if population else 0.0)
+        _row(asked, key, found, ledger, len(copies), scale, ratio if population else 0.0, weight)
         for key, found in answers.items()
     ]
     if not rows:
@@ -99,11 +109,17 @@ def _row(
     copies: int,
     scale: float,
     sampled: float,
+    weight: str | None,
 ) -> dict[str, Any]:
     """Return one number of the answer; ``sampled`` times its variance is that of the original."""
     error = scale * math.sqrt(found.variance)
-    factor, note = (None, "") if ledger is None else _factor(asked, key, found, ledger, copies)
-    if ledger is None:
+    if ledger is not None and ledger.get("weight") == weight:
+        factor, note = _factor(asked, key, found, ledger, copies)
+    elif ledger is not None:
+        measured = ledger.get("weight") or "none"
+        factor, note = None, f"{UNANSWERED}: its error ledger is of weight {measured}"
+    else:
+        factor = None
         note = "no error ledger: how far this lies from the original is not known"
     shown = ledger is None or factor is not None
     half = None
@@ -148,15 +164,17 @@ def _factor(
 
 def read_copies(
     path: str | os.PathLike[str],
-) -> tuple[list[pl.DataFrame], Mapping[str, Any] | None, int | None]:
-    """Return all copies of a release, its ledger, and how many records the original has."""
+) -> tuple[list[pl.DataFrame], Mapping[str, Any] | None, int | None, str | None]:
+    """Return all copies of a release, its ledger, the original's size, and the weights' column."""
     from tulle.io.read import read_table
 
     copies, ledger = [read_table(path)], None
     if not has_manifest(path):
-        return copies, None, None
+        return copies, None, None, None
     manifest = read_manifest(path)
     for place, sha256 in named_beside(path, manifest.output).items():
+        if ".codebook." in place.name:
+            continue
         if not place.is_file() or digest(place) != sha256:
             raise DataError(
                 f"{place.name} is not what the manifest of {Path(path).name} names: it is missing "
@@ -173,7 +191,9 @@ def read_copies(
         manifest.source.get("records"),
     )
     known = isinstance(records, int) and isinstance(apart, int)
-    return copies, ledger, records - apart if known else None
+    roles = {name: entry.get("role") for name, entry in manifest.columns.items()}
+    weight = next((name for name, role in roles.items() if role == Role.WEIGHT), None)
+    return copies, ledger, records - apart if known else None, weight
 
 
 def _refuse_broken(ledger: Mapping[str, Any]) -> None:

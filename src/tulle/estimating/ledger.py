@@ -75,6 +75,7 @@ def error_ledger(
     *,
     k: int = 10,
     person: str | None = None,
+    weight: str | None = None,
     splits: int = 3,
     questions: Iterable[str] = (),
     random_state: RandomState = None,
@@ -94,6 +95,8 @@ def error_ledger(
         Nothing is measured that rests on fewer people of the original.
     person : str, optional
         The column that names the person of each row, if people have several.
+    weight : str, optional
+        The column of survey weights that all estimates use.
     splits : int
         How many times nine tenths of the people, drawn at random, are released.
     questions : iterable of str
@@ -126,9 +129,9 @@ def error_ledger(
     copies = as_copies(releases)
     whole = copies[0]
     asked = [parse_question(text, whole) for text in questions]
-    chosen = usual_questions(whole, k, rng)
+    chosen = usual_questions(whole if weight is None else whole.drop(weight), k, rng)
     owners = None if person is None else np.unique(table[person].to_numpy(), return_inverse=True)[1]
-    errors = Errors(k)
+    errors = Errors(k, weight)
     splits = 0 if make is None else splits
     with progress.bar("measuring estimates", 1 + splits) as advance:
         errors.measure(table, copies, owners, chosen, asked, whole=True)
@@ -168,6 +171,7 @@ class Errors:
     """Standardised errors of estimates, by kind and column, while they are measured."""
 
     k: int
+    weight: str | None = None  # the column of survey weights
     of_kind: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     of_column: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     of_asked: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -186,9 +190,11 @@ class Errors:
     ) -> None:
         """Compare the answers of releases with those of the table they were made of."""
         for place, question in enumerate([*chosen, *asked]):
-            true = answer(question, original, owners)
-            scale = original.height / copies[0].height if question.kind == "total" else 1.0
-            for key, found in pooled([answer(question, copy) for copy in copies]).items():
+            true, counted = answer(question, original, owners, self.weight), self.weight is None
+            grown = question.kind == "total" and counted  # weights add up whatever the rows
+            scale = original.height / copies[0].height if grown else 1.0
+            each = [answer(question, copy, weight=self.weight) for copy in copies]
+            for key, found in pooled(each).items():
                 if key not in true or true[key].records < self.k or not found.variance > 0:
                     continue
                 error = abs(found.value - true[key].value / scale) / math.sqrt(found.variance)
@@ -222,7 +228,8 @@ class Errors:
         }
         return {
             "format": FORMAT, "k": self.k, "copies": copies, "splits": splits, "kinds": kinds,
-            "asked": asked, "clear": self.clear, "lost": list(dict.fromkeys(self.lost)),
+            "weight": self.weight, "asked": asked, "clear": self.clear,
+            "lost": list(dict.fromkeys(self.lost)),
         }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._report.model import Block, Result, Section
 from tulle._report.words import attack_label
+from tulle.exploring._choice import passes
 from tulle.exploring._points import Point
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def frontier_rows(found: Exploration, points: Sequence[Point]) -> list[dict[str,
             "high": point.risk_high,
             "utility": point.utility,
             "privacy": point.level if point.spec.is_release else None,
+            "passes": point.spec.is_release and passes(point, found.points),
             "chosen": point is named,
             "link": f"#{anchor(point)}" if point.spec.is_release else "#points",
         }

@@ -6,6 +6,7 @@ Each piece is computed once, when a row of the table in ``columns`` first asks f
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -32,6 +33,13 @@ _HIERARCHIES = (
     ((5, 4, 3, 1), r"^[A-Z][0-9]{2}[A-Z]{2}[0-9]{2}$"),
     ((3,), r"^[0-9]{3}\.[0-9]{1,2}$"),
     ((2,), r"^[0-9]{2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?$"),
+)
+# names of survey weights; the weight of a body or a sample of soil is called so as well
+_SURVEY_WEIGHT = re.compile(
+    r"(?:sampling|sample|samp|survey|design|poststrat\w*|psp|analysis|an|final|fnl|fin|household|hh"
+    r"|per|asec|calibrated|cal|d|p)(?:weights?|wght|wgt|wt)"
+    r"|(?:expansion|weighting)factor|(?:hochrechnungs|gewichtungs)faktor|factorexpansion"
+    r"|wt(?:mec|int)yr|[ph]hrf|ponderation|ponderacion"
 )
 _OF = {"of", "de", "di", "von", "van", "per", "pro"}  # "number of children" does not number a child
 
@@ -129,6 +137,15 @@ class ColumnEvidence:
         most = 100  # levels are sizes of groups: a handful of choices
         small = look.numbers.is_between(1, max(1, look.records)).all()
         return bool(small) and look.distinct <= most
+
+    @property
+    def weight(self) -> bool:
+        """Return whether numbers of which none is below 0 are named like survey weights."""
+        look = self.look
+        if look.numbers is None or look.absent or look.unread or look.codes:
+            return False
+        plain = re.sub(r"[\W\d_]", "", unicodedata.normalize("NFKD", look.name.lower()))
+        return bool(_SURVEY_WEIGHT.fullmatch(plain)) and bool((look.numbers >= 0).all())
 
     @cached_property
     def form(self) -> str:

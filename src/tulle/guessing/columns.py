@@ -31,16 +31,17 @@ _REFERS = 0.9  # share of values that are identifiers of other rows
 
 _ACTIONS = {
     Role.IDENTIFIER: "drop",
-    Role.PERSON: "count people by it, then drop",
+    Role.PERSON: "count people by it; new keys in the release",
     Role.QUASI: "condense",
     Role.SENSITIVE: "condense",
     Role.TARGET: "condense class by class",
     Role.LEVEL: "use as privacy level",
+    Role.WEIGHT: "condense, then calibrate to the same totals",
     Role.IGNORED: "leave out",
 }
 _UNSURE = {
     Role.IDENTIFIER: "leave out until a role is stated",
-    Role.PERSON: "count people by it until a role is stated, then drop",
+    Role.PERSON: "count people by it, with new keys, until a role is stated",
 }
 _CODED = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED, Kind.DATETIME)  # may have special values
 
@@ -112,7 +113,8 @@ def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:
 
     judged = on_all_cores(judge, frame.get_columns(), frame.height * frame.width)
     guesses = [_guess(evidence) for evidence in _alike(judged)]
-    return _with_target(_with_references(frame, _with_one_person(guesses)), frame)
+    guesses = _with_one_weight(_with_one_person(guesses))
+    return _with_target(_with_references(frame, guesses), frame)
 
 
 def _with_one_person(guesses: list[Guess]) -> list[Guess]:
@@ -122,6 +124,18 @@ def _with_one_person(guesses: list[Guess]) -> list[Guess]:
     return [
         replace(guess, column=replace(guess.column, role=Role.IDENTIFIER))
         if guess in people and guess is not chosen
+        else guess
+        for guess in guesses
+    ]
+
+
+def _with_one_weight(guesses: list[Guess]) -> list[Guess]:
+    """Keep the last survey weight, which is made of those before it; others would contradict it."""
+    weights = [guess.column for guess in guesses if guess.column.role is Role.WEIGHT]
+    why = f"a survey weight: '{weights[-1].name}' is kept, and a release has one" if weights else ""
+    return [
+        replace(guess, column=replace(guess.column, role=Role.IGNORED, reason=why))
+        if guess.column in weights[:-1]
         else guess
         for guess in guesses
     ]
@@ -169,6 +183,8 @@ def _guess(evidence: ColumnEvidence) -> Guess:
     reasons = [why, evidence.why_kind, *(_reading(look, kind) if kept else [])]
     if role is Role.LEVEL:
         kind, reasons = Kind.INTEGER, [why]
+    if role is Role.WEIGHT:
+        kind, reasons = Kind.INTEGER if look.whole else Kind.DECIMAL, [why]
     if role in (Role.IDENTIFIER, Role.PERSON) and look.numbers is None:
         kind, reasons = Kind.TEXT, [why]
     reason = "; ".join(part for part in reasons if part)
@@ -278,6 +294,7 @@ _ROLES = (
     _Row(lambda e: not e.look.present, Role.IGNORED, "no value at all"),
     _Row(lambda e: e.constant, Role.IGNORED, "the same value in every record"),
     _Row(lambda e: e.level, Role.LEVEL, "named like a privacy level, small positive numbers"),
+    _Row(lambda e: e.weight, Role.WEIGHT, "named like a survey weight, no number below 0"),
     _Row(lambda e: e.form, Role.IDENTIFIER, "looks like {e.form}"),
     _Row(lambda e: e.names_people, Role.IDENTIFIER,
          "the name says that it names people or companies"),

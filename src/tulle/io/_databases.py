@@ -7,22 +7,21 @@ have the same columns are tables of their own.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
-from tulle.errors import DataError, missing_extra, nearest_name
+from tulle.errors import DataError, nearest_name
 from tulle.io._csv import csv_names
+from tulle.io._duckdb import TABLES, duckdb_connection, duckdb_table, floats
 from tulle.io._formats import Format, Source, by_extension, display_name, existing_file, is_sql
 from tulle.io._sql import Declared, declared_tables
 from tulle.io.read import read_like, read_schema, read_table
 from tulle.table._links import Link
 
 _SQLITE, _DUCKDB = b"SQLite format 3\0", b"DUCK"  # how the files begin, the second after 8 bytes
-_TABLES = "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
 _ENDINGS = (".db", ".sqlite", ".sqlite3", ".duckdb")
 
 
@@ -58,8 +57,8 @@ def tables_of(source: Source) -> dict[str, Source]:
 def table_names(source: Source) -> list[str]:
     """Return the names of the tables."""
     if _engine_of(source) == "DuckDB":
-        with _duckdb(source) as connection:
-            return [name for (name,) in connection.execute(_TABLES).fetchall()]
+        with duckdb_connection(source) as connection:
+            return [name for (name,) in connection.execute(TABLES).fetchall()]
     return list(tables_of(source))
 
 
@@ -174,28 +173,11 @@ def _read_duckdb(source: Source, names: Collection[str] | None) -> LinkedFrames:
         "unnest(referenced_column_names) FROM duckdb_constraints() "
         "WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')"
     )
-    with _duckdb(source) as connection:
-        rows = connection.execute(_TABLES).fetchall()
+    with duckdb_connection(source) as connection:
+        rows = connection.execute(TABLES).fetchall()
         declared = Declared.of([name for (name,) in rows], connection.execute(statement).fetchall())
         frames = {
-            name: connection.table('"' + name.replace('"', '""') + '"').pl()
+            name: floats(duckdb_table(connection, name))
             for name in _chosen(source, declared.tables, names)
         }
-    floats = {name: frame.cast({pl.Decimal: pl.Float64}) for name, frame in frames.items()}
-    return _with_keys(floats, declared)
-
-
-@contextmanager
-def _duckdb(source: Source) -> Iterator[Any]:
-    try:
-        import duckdb
-    except ImportError:
-        raise missing_extra("duckdb", "duckdb", "DuckDB") from None
-    try:
-        with duckdb.connect(os.fspath(source), read_only=True) as connection:
-            yield connection
-    except duckdb.Error as error:  # its words may quote a cell
-        raise DataError(
-            f"{source}: DuckDB reported an error ({type(error).__name__}): is it open elsewhere, "
-            "or of a newer version?"
-        ) from None
+    return _with_keys(frames, declared)

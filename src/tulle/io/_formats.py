@@ -23,6 +23,9 @@ class Format(StrEnum):
     PARQUET = "Parquet"
     ARROW = "Arrow IPC"
     EXCEL = "Excel"
+    SPSS = "SPSS"
+    STATA = "Stata"
+    SAS = "SAS"
     SQL = "SQL"
 
 
@@ -37,13 +40,20 @@ _EXTENSIONS = {
     ".feather": Format.ARROW,
     ".ipc": Format.ARROW,
     ".xlsx": Format.EXCEL,
+    ".sav": Format.SPSS,
+    ".zsav": Format.SPSS,
+    ".dta": Format.STATA,
+    ".xpt": Format.SAS,
+    ".sas7bdat": Format.SAS,
 }
+STATISTICS = (Format.SPSS, Format.STATA, Format.SAS)  # read and written whole
 _COMPRESSIBLE = (Format.CSV, Format.NDJSON)
 _QUERY = re.compile(
     r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values)[\s(\"'*\[/]", re.IGNORECASE | re.DOTALL
 )
 _NO_NAME = re.compile(r"[\n'\"=<>*;/]")  # in the name of a table; literals stand among these
-_SQL = re.compile(r"(sqlite|postgresql|postgres)://", re.IGNORECASE)
+_SQL = re.compile(r"(sqlite|postgresql|postgres|duckdb)://", re.IGNORECASE)
+_NO_DRIVER = re.compile(r"(mysql|mariadb)\w*(\+\w+)?://", re.IGNORECASE)
 
 
 def format_of(source: Source) -> Format:
@@ -56,6 +66,11 @@ def format_of(source: Source) -> Format:
     """
     if is_sql(source):
         return Format.SQL
+    if _NO_DRIVER.match(os.fspath(source)):
+        raise DataError(
+            "MySQL and MariaDB are not read: write the table to a file first, as with `mysql "
+            '--batch -e "SELECT ..." > table.tsv`, and give that'
+        )
     parts = parts_of(source)
     if parts:
         return format_of(parts[0])
@@ -63,9 +78,19 @@ def format_of(source: Source) -> Format:
     if found is None:
         raise DataError(
             f"{display_name(source)}: unknown table format. Use .csv, .csv.gz, .ndjson, "
-            ".ndjson.gz, .parquet, .arrow or .xlsx, or give a URI such as sqlite:///file.db#table"
+            ".ndjson.gz, .parquet, .arrow, .xlsx, .sav, .dta or .xpt, or give a URI such as "
+            "sqlite:///file.db#table"
         )
     return found
+
+
+def refuse_read_only(target: Source) -> None:
+    """Raise for a name of a format that is only read."""
+    name = os.fspath(target).lower()
+    other = {"duckdb:": "Parquet, which DuckDB reads", ".sas7bdat": "SAS transport, .xpt"}
+    for mark, instead in other.items():
+        if name.startswith(mark) or name.endswith(mark):
+            raise DataError(f"{display_name(target)}: it is read, not written: write {instead}")
 
 
 def parts_of(source: Source) -> list[Path]:

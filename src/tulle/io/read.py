@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tulle.io._csv import csv_dialect, csv_frames, plan_csv
 from tulle.io._dialect import Dialect
 from tulle.io._formats import (
     BATCH_ROWS,
+    STATISTICS,
     Format,
     Source,
     display_name,
@@ -25,6 +26,7 @@ from tulle.io._formats import (
 )
 from tulle.io._headers import refuse_wide
 from tulle.io._json_lines import JsonGuess, NdjsonPlan, ndjson_frames
+from tulle.io._statistics_files import FileLabels, read_statistics
 from tulle.io._text_types import TEMPORAL, ColumnGuess, TextType
 from tulle.table._series import refuse_patterns
 
@@ -35,9 +37,10 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
     Parameters
     ----------
     source : path-like or str
-        A file (CSV, NDJSON, Parquet, Arrow, Excel by its extension; ``.gz`` for the first two), a
-        folder of such files (not Excel) that are the parts of one table, or a database URI
-        (``sqlite:///file.db#table``, ``postgresql://host/db#SELECT ...``).
+        A file (CSV, NDJSON, Parquet, Arrow, Excel, SPSS, Stata, SAS by its extension; ``.gz`` for
+        the first two), a folder of such files (of the first four) that are the parts of one table,
+        or a database URI (``sqlite:///file.db#table``, ``duckdb:///file.duckdb#table``,
+        ``postgresql://host/db#SELECT ...``).
     columns : sequence of str, optional
         The columns to read, in this order; all by default.
 
@@ -63,8 +66,8 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
     return pl.concat(opened.frames(_chosen(source, opened.schema, columns)), rechunk=True)
 
 
-def read_written(source: Source) -> tuple[pl.DataFrame, Dialect | None]:
-    """Read a whole table, and how its file is written; None of what is not CSV."""
+def read_written(source: Source) -> tuple[pl.DataFrame, Dialect | FileLabels | None]:
+    """Read a whole table, and how its CSV is written or what its file says of the columns."""
     opened = _open(source, hold=True)
     names = _chosen(source, opened.schema, None)
     return pl.concat(opened.frames(names), rechunk=True), opened.dialect()
@@ -122,7 +125,7 @@ class OpenTable:
 
     schema: pl.Schema
     frames: Callable[[list[str]], Iterator[pl.DataFrame]]
-    dialect: Callable[[], Dialect | None] = lambda: None  # how the file is written, if it is CSV
+    dialect: Callable[[], Dialect | FileLabels | None] = lambda: None  # how the file is written
 
     def batches(
         self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
@@ -134,6 +137,11 @@ class OpenTable:
 def _open(source: Source, *, hold: bool = False) -> OpenTable:
     """Find the types; ``hold``: there is memory for the whole table meanwhile."""
     kind = format_of(source)
+    if kind is Format.SQL and str(source).lower().startswith("duckdb:"):
+        from tulle.io._duckdb import read_duckdb_table
+
+        frame = read_duckdb_table(str(source))
+        return OpenTable(frame.schema, lambda names: iter([frame.select(names)]))
     if kind is Format.SQL:
         from tulle.io._sql import open_query
 
@@ -148,6 +156,10 @@ def _open(source: Source, *, hold: bool = False) -> OpenTable:
     if parts:
         return _open_parts(source, parts, hold=hold)
     path = existing_file(source)
+    if kind in STATISTICS:
+        frame, labels = read_statistics(path, kind)
+        opened = OpenTable(frame.schema, lambda names: iter([frame.select(names)]))
+        return replace(opened, dialect=lambda: labels)
     if kind is Format.CSV:
         csv = plan_csv(path, hold=hold)
         return OpenTable(csv.schema, partial(csv_frames, csv), partial(csv_dialect, csv))

@@ -25,7 +25,16 @@ from tulle._files import atomic_write
 from tulle._plurals import counted
 from tulle.errors import DataError, PrivacyWarning, TulleError
 from tulle.io._dialect import Dialect
-from tulle.io._formats import Format, Source, display_name, format_of, is_compressed
+from tulle.io._formats import (
+    STATISTICS,
+    Format,
+    Source,
+    display_name,
+    format_of,
+    is_compressed,
+    refuse_read_only,
+)
+from tulle.io._statistics_files import FileLabels, put_statistics
 from tulle.io.read import open_table
 from tulle.table._frames import to_polars
 
@@ -34,7 +43,7 @@ def write_table(
     frame: Any,
     target: Source,
     *,
-    like: Source | Dialect | None = None,
+    like: Source | Dialect | FileLabels | None = None,
     private: bool = False,
     force: bool = False,
 ) -> None:
@@ -72,7 +81,7 @@ def write_batches(
     frames: Iterable[pl.DataFrame],
     target: Source,
     *,
-    like: Source | Dialect | None = None,
+    like: Source | Dialect | FileLabels | None = None,
     private: bool = False,
     force: bool = False,
 ) -> None:
@@ -100,18 +109,20 @@ def write_batches(
     >>> read_table(path)["age"].to_list()
     [40, 41]
     """
+    refuse_read_only(target)
     if format_of(target) is Format.SQL:
         from tulle.io._sql import write_rows
 
         write_rows(_one_schema(frames)[1], str(target), force=force)
         return
-    dialect = like if isinstance(like, Dialect | None) else open_table(like).dialect()
+    if not isinstance(like, Dialect | FileLabels | None):
+        like = open_table(like).dialect()
     with atomic_write(target, force=force, mode=0o600 if private else 0o644) as file:
-        put_batches(frames, file, target, dialect=dialect)
+        put_batches(frames, file, target, dialect=like)
 
 
 def put_table(
-    frame: pl.DataFrame, file: BinaryIO, name: Source, dialect: Dialect | None = None
+    frame: pl.DataFrame, file: BinaryIO, name: Source, dialect: Dialect | FileLabels | None = None
 ) -> None:
     """Write a table into an open file, in the format of ``name``; CSV as ``dialect`` says."""
     put_batches([frame], file, name, dialect=dialect)
@@ -123,12 +134,13 @@ def put_batches(
     name: Source,
     *,
     words: dict[str, str] | None = None,
-    dialect: Dialect | None = None,
+    dialect: Dialect | FileLabels | None = None,
 ) -> None:
     """Write frames of one schema into an open file, in the format of ``name``.
 
     What is on its way into a database goes as Arrow. ``words`` go into the metadata of Parquet,
-    the format that has a place for them; ``dialect`` is how CSV is written.
+    the format that has a place for them; ``dialect`` is how CSV is written, or the labels of files
+    that have some.
     """
     kind = format_of(name)
     first, checked = _one_schema(frames)
@@ -138,6 +150,9 @@ def put_batches(
 
             refuse_alike(first.columns, kind)
             file.write(excel_book(flat(pl.concat(checked), kind)))
+        elif kind in STATISTICS:
+            refuse_alike(first.columns, kind)
+            put_statistics(flat(pl.concat(checked), kind), file, kind, dialect)
         elif kind in (Format.CSV, Format.NDJSON):
             with _packed(file, is_compressed(name)) as stream:
                 _put_lines(checked, stream, kind, _dialect_for(name, dialect))
@@ -252,10 +267,11 @@ def _warn_of_formulas(counts: Mapping[str, int]) -> None:
         )
 
 
-def _dialect_for(name: Source, dialect: Dialect | None) -> Dialect:
+def _dialect_for(name: Source, dialect: Dialect | FileLabels | None) -> Dialect:
     """Return how a file is written: one that is called .tsv is separated by tabs."""
+    known = dialect if isinstance(dialect, Dialect) else Dialect()
     tabs = ".tsv" in PurePath(str(name).lower()).suffixes[-2:]
-    return replace(dialect or Dialect(), separator="\t") if tabs else dialect or Dialect()
+    return replace(known, separator="\t") if tabs else known
 
 
 def _put_binary(

@@ -42,12 +42,13 @@ def manifest_path(release: str | os.PathLike[str]) -> Path:
 
 
 def named_beside(release: str | os.PathLike[str], output: Mapping[str, Any]) -> dict[Path, str]:
-    """Return the copies and the ledger that a manifest names beside a release, with digests.
+    """Return the copies, ledger and codebook that a manifest names, with digests.
 
     Only the names of files count, not their folders: a manifest may be forged.
     """
     try:
-        named = [*output.get("copies", []), *filter(None, [output.get("ledger")])]
+        ledger = filter(None, [output.get("ledger")])
+        named = [*output.get("copies", []), *ledger, *output.get("codebook", [])]
         place = Path(release)
         return {place.with_name(Path(one["file"]).name): str(one["sha256"]) for one in named}
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -163,11 +163,11 @@ def verify_release(
             "detail": ", ".join(map(str, found.verified)),
         },
     ]
-    if "copies" in found.output or "ledger" in found.output:
-        named = file_pairs.named_beside(path, found.output)
+    named = file_pairs.named_beside(path, found.output)
+    if named:
         holds = all(place.is_file() and digest(place) == sha256 for place, sha256 in named.items())
         detail = ", ".join(place.name for place in named)
-        rows.append({"check": "copies and ledger unchanged", "holds": holds, "detail": detail})
+        rows.append({"check": "what lies beside it unchanged", "holds": holds, "detail": detail})
     if owner is not None:
         signer = found.signature.get("key", "nobody")
         detail = f"Ed25519, {owner.fingerprint()}"

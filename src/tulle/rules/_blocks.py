@@ -17,7 +17,7 @@ import numpy as np
 
 from tulle.errors import DataError
 from tulle.rules._sensitive import count_sets
-from tulle.rules.mine import FEW_SETS, Itemsets, canonical, mine
+from tulle.rules.mine import Itemsets, mine
 from tulle.rules.rule import Share, is_count, support_count, support_share
 from tulle.transactions import Transactions
 
@@ -31,7 +31,7 @@ class MinedItemsets(NamedTuple):
     itemsets: Itemsets
     names: Any  # of the items
     baskets: int
-    blocked: int = 0  # cells that may or may not be there, and are not counted
+    data: Transactions | None = None  # the baskets, where they are in memory
 
 
 @dataclass
@@ -126,5 +126,4 @@ def settled(found: CandidateItemsets, minimum: int) -> MinedItemsets:
     parent, item, support = np.array(rows, dtype=np.int32).T
     itemsets = Itemsets(parent.copy(), item.copy(), support.copy())
     listed = np.array(names) if isinstance(names[0], int) else np.array(names, dtype=object)
-    itemsets = canonical(itemsets) if len(itemsets) <= FEW_SETS else itemsets
     return MinedItemsets(itemsets, listed, found.baskets)

@@ -1,4 +1,4 @@
-"""Rules of frequent itemsets, by hashing. Twin: ``mine.rules_small``.
+"""Rules of frequent itemsets, by hashing.
 
 A set's hash is the exclusive or of random words of its items, so the hash of a set without some
 items costs one operation an item; every subset of a frequent set is in the table.

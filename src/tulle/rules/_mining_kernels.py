@@ -1,4 +1,4 @@
-"""Frequent itemsets by depth-first intersection of bit sets. Twin: ``mine.mine_small``.
+"""Frequent itemsets by depth-first intersection of bit sets.
 
 Sparse data: for each item, rarest first, the baskets that hold it are projected on the more
 frequent items (one bit a basket, one row of words an item). Dense data: one projection on all

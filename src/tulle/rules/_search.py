@@ -49,8 +49,6 @@ from tulle.transactions import Transactions
 # its margin is how many baskets it can still lose.
 
 _PRECIOUS = 10_000  # rules that an itemset to be kept is worth
-_FEW_SETS = 2_000
-_SMALL = 20_000_000  # sets times baskets: below, a matrix of booleans serves
 
 
 class Impact:
@@ -81,11 +79,7 @@ class Impact:
         self.minimum = minimum
         self.confidence = confidence
         self.spare = spare
-        n_sets = len(rules.itemsets)
-        small = n_sets <= _FEW_SETS and n_sets * len(baskets) <= _SMALL
-        self.tree: _Tree = (
-            _Matrix(baskets, rules.itemsets) if small else _Walk(baskets, rules.itemsets)
-        )
+        self.tree = ItemsetTree(baskets, rules.itemsets)
         self.whole = self.tree.place[rules.whole]
         self.antecedent = self.tree.place[rules.antecedent]
         self.support = rules.itemsets.support[self.tree.order].astype(np.int64)
@@ -159,8 +153,8 @@ class Impact:
         return margin, by_confidence < by_support
 
 
-class _Walk:
-    """Walks over the tree of itemsets, basket by basket (kernels)."""
+class ItemsetTree:
+    """Walks over the tree of itemsets, basket by basket."""
 
     def __init__(self, baskets: Transactions, itemsets: Itemsets) -> None:
         from tulle.rules._impact_kernels import preorder
@@ -192,42 +186,6 @@ class _Walk:
             b.indptr, b.items, kept, rows, self.item, self.after, self.single, len(b.names),
             weight, column, len(items),
         )  # fmt: skip
-
-
-class _Matrix:
-    """The same by a boolean for each itemset and basket: for small data, and the oracle."""
-
-    def __init__(self, baskets: Transactions, itemsets: Itemsets) -> None:
-        self.baskets = baskets
-        self.itemsets = itemsets
-        self.order = self.place = np.arange(len(itemsets))
-        indptr, codes = itemsets.rows
-        owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
-        self.members = np.zeros((len(itemsets), len(baskets.names)), dtype=bool)
-        self.members[owner, codes] = True
-
-    def lost(self, kept: Flags, rows: Ints) -> Ints:
-        before = self._holds(np.ones_like(kept), rows)
-        return np.count_nonzero(before & ~self._holds(kept, rows), axis=1)
-
-    def costs(self, kept: Flags, rows: Ints, weight: Floats, items: Ints) -> Floats:
-        holds = self._holds(kept, rows)
-        return holds.T.astype(np.float64) @ (weight[:, None] * self.members[:, items])
-
-    def _holds(self, kept: Flags, rows: Ints) -> Flags:
-        """Return which set (rows of the result) each basket (columns) holds."""
-        place = np.full(len(self.baskets), -1, dtype=np.int64)
-        place[rows] = np.arange(len(rows))
-        cells = np.flatnonzero(kept & (place[self.baskets.row_of] >= 0))
-        has = np.zeros((len(self.baskets.names), len(rows)), dtype=bool)
-        has[self.baskets.items[cells], place[self.baskets.row_of[cells]]] = True
-        holds = np.ones((len(self.itemsets), len(rows)), dtype=bool)
-        for node in range(1, len(self.itemsets)):
-            holds[node] = holds[self.itemsets.parent[node]] & has[self.itemsets.item[node]]
-        return holds
-
-
-_Tree = _Walk | _Matrix
 
 
 # Hiding as a covering problem: which removals hide all rules at the least cost. A rule that falls

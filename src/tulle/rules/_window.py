@@ -11,15 +11,11 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from tulle._types import Flags, Ints
 from tulle.transactions import Transactions
-
-_FEW_CELLS = 200_000
-_FEW_PAIRS = 5_000
 
 
 def slide(
@@ -48,6 +44,8 @@ def slide(
         Number of the first basket in the whole file, so that random victims do not depend on
         the blocks.
     """
+    from tulle.rules._window_kernels import remove_victims
+
     kept = np.ones(len(baskets.items), dtype=bool)
     present = [r for r, items in enumerate(rules) if min(items) >= 0]
     if not present:
@@ -69,17 +67,15 @@ def slide(
         shares = zip(np.diff(heads).tolist(), present)
         quotas = np.array([math.ceil(n * leaving[r]) for n, r in shares], dtype=np.int64)
         spared = np.array([lookahead == "always" or leaving[r] == 1 for r in present])
-        _remove(baskets, kept, rows, own, victims, heads, quotas, spared, ends, flat)
+        remove_victims(
+            baskets.indptr, baskets.items, kept, rows, own, victims, heads, quotas, spared, ends,
+            flat,
+        )  # fmt: skip
     return kept
 
 
 def supporters(baskets: Transactions, flat: Ints, ends: Ints) -> Ints:
     """Return pairs (row, rule), in the order of rows, then rules."""
-    if len(baskets.items) <= _FEW_CELLS:
-        lists = [baskets.rows_with(flat[a:b].tolist()) for a, b in pairwise(ends)]
-        numbers = np.repeat(np.arange(len(lists)), [len(rows) for rows in lists])
-        pairs = np.column_stack((np.concatenate(lists), numbers))
-        return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     from tulle.rules._window_kernels import find_supporters
 
     rarest = np.array([flat[a:b][np.argmin(baskets.counts[flat[a:b]])] for a, b in pairwise(ends)])
@@ -106,20 +102,9 @@ def choose_victims(
     """
     sizes = np.diff(ends)[own]
     chance = offset_by_chance(rows + first_row, numbers, sizes, seed)
-    if len(rows) > _FEW_PAIRS:
-        from tulle.rules._window_kernels import pick_victims
+    from tulle.rules._window_kernels import pick_victims
 
-        return pick_victims(rows, own, chance, flat, ends, scope == "window", int(flat.max()) + 1)
-    pair = np.repeat(np.arange(len(rows)), sizes)
-    offset = np.arange(len(pair)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    item = flat[ends[own][pair] + offset]
-    group = rows[pair] if scope == "transaction" else np.zeros(len(pair), dtype=np.int64)
-    keys = group * (int(flat.max()) + 1) + item
-    _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    shared = counts[inverse]
-    order = np.lexsort((offset, -shared, pair))
-    first = order[np.searchsorted(pair[order], np.arange(len(rows)))]
-    return np.where(shared[first] > 1, item[first], flat[ends[own] + chance])
+    return pick_victims(rows, own, chance, flat, ends, scope == "window", int(flat.max()) + 1)
 
 
 def offset_by_chance(rows: Ints, rules: Ints, sizes: Ints, seed: int) -> Ints:
@@ -146,30 +131,3 @@ def _by_rule_then_length(own: Ints, length: Ints) -> Ints:
 def _flat(rules: Sequence[tuple[int, ...]]) -> tuple[Ints, Ints]:
     ends = np.cumsum([0] + [len(items) for items in rules])
     return np.array([item for items in rules for item in items], dtype=np.int64), ends
-
-
-def _remove(
-    baskets: Transactions, kept: Flags, rows: Any, own: Any, victims: Any, heads: Any,
-    quotas: Any, spared: Any, ends: Any, flat: Any,
-) -> None:  # fmt: skip
-    if len(rows) > _FEW_PAIRS:
-        from tulle.rules._window_kernels import remove_victims
-
-        remove_victims(
-            baskets.indptr, baskets.items, kept, rows, own, victims, heads, quotas, spared, ends,
-            flat,
-        )  # fmt: skip
-        return
-    for rule, quota in enumerate(quotas.tolist()):
-        items = flat[ends[rule] : ends[rule + 1]].tolist()
-        need = quota
-        whole = []
-        for pair in range(heads[rule], heads[rule + 1]):
-            begin, end = baskets.indptr[rows[pair]], baskets.indptr[rows[pair] + 1]
-            left = set(baskets.items[begin:end][kept[begin:end]].tolist())
-            if left.issuperset(items) or not spared[rule]:
-                whole.append((int(begin), int(end), int(victims[pair])))
-            else:
-                need -= 1
-        for begin, end, item in whole[: max(need, 0)]:
-            kept[begin + np.searchsorted(baskets.items[begin:end], item)] = False

@@ -1,4 +1,4 @@
-"""The sliding window algorithm in one pass. Twins in ``_window.py``."""
+"""The sliding window algorithm in one pass."""
 
 from __future__ import annotations
 

@@ -284,7 +284,8 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
     raise DataError(
         "baskets are a 0/1 column for each item, or two columns (basket and item). "
         f"{_listing(others)} values other than 0 and 1: drop such columns, or choose the two with "
-        "baskets_from_long(frame, basket, item), or --basket and --item"
+        "baskets_from_long(frame, basket, item), or --basket and --item; where every row is a "
+        "basket of attributes, --attribute all"
     )
 
 

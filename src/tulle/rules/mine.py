@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,10 +20,7 @@ from tulle.rules.containers import named, open_baskets
 from tulle.rules.rule import Share, confidence_share, support_count
 from tulle.transactions import Transactions
 
-# Frequent itemsets as a tree of nodes, and the two ways to mine them.
-
-_FEW_CELLS = 100_000
-FEW_SETS = 10_000
+# Frequent itemsets as a tree of nodes.
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,41 +40,19 @@ class Itemsets:
     @cached_property
     def sizes(self) -> Ints:
         """Return the number of items in each set."""
-        if kernels_are_loaded():
-            from tulle.rules._mining_kernels import set_sizes
+        from tulle.rules._mining_kernels import set_sizes
 
-            return set_sizes(self.parent)
-        sizes = np.zeros(len(self), dtype=np.int64)
-        ancestor = np.arange(len(self))
-        while (ancestor > 0).any():
-            sizes += ancestor > 0
-            ancestor = np.maximum(self.parent[ancestor], 0)
-        return sizes
+        return set_sizes(self.parent)
 
     @cached_property
     def rows(self) -> tuple[Ints, Codes]:
         """Return all sets as compressed rows of ascending codes."""
+        from tulle.rules._mining_kernels import fill_rows
+
         indptr = np.concatenate(([0], np.cumsum(self.sizes)))
-        if len(self) > FEW_SETS or kernels_are_loaded():
-            from tulle.rules._mining_kernels import fill_rows
-
-            codes = np.empty(indptr[-1], dtype=np.int32)
-            fill_rows(self.parent, self.item, indptr, codes)
-            return indptr, codes
-        return indptr, self._rows_small(indptr)
-
-    def _rows_small(self, indptr: Ints) -> Codes:
-        """Return what the kernel returns, without compiling."""
-        owner = np.repeat(np.arange(len(self)), self.sizes)
-        flat = np.empty(indptr[-1], dtype=np.int64)
-        nodes = np.flatnonzero(self.sizes)
-        place = indptr[nodes]
-        while len(nodes):
-            flat[place] = self.item[nodes]
-            above = self.parent[nodes].astype(np.int64)
-            nodes, place = above[above > 0], place[above > 0] + 1
-        width = int(flat.max(initial=0)) + 1
-        return (np.sort(owner * width + flat) % width).astype(np.int32)
+        codes = np.empty(indptr[-1], dtype=np.int32)
+        fill_rows(self.parent, self.item, indptr, codes)
+        return indptr, codes
 
     @cached_property
     def hashes(self) -> npt.NDArray[np.uint64]:
@@ -98,56 +71,20 @@ class Itemsets:
         return flat[indptr[node] : indptr[node + 1]]
 
 
-def mine(baskets: Transactions, minimum: int) -> Itemsets:
-    """Return all itemsets in at least ``minimum`` baskets, the empty set among them.
-
-    Small data do not wait for a compiler, but use the kernels if they are there already; so that
-    this makes no difference, few sets are put into one order.
-    """
-    if len(baskets.items) > _FEW_CELLS:
-        return mine_large(baskets, minimum)
-    found = None
-    if not kernels_are_loaded():
-        found = mine_small(baskets, minimum, most=FEW_SETS)
-    if found is None:
-        found = mine_large(baskets, minimum)
-    return canonical(found) if len(found) <= FEW_SETS else found
-
-
-def kernels_are_loaded() -> bool:
-    """Return whether this process has already paid for the compiler."""
-    return "tulle.rules._mining_kernels" in sys.modules
-
-
-def canonical(found: Itemsets) -> Itemsets:
-    """Return the same sets in an order, and with parents, that depend on nothing but the sets.
-
-    Small sets come first; a set's parent is the set without its last item.
-    """
-    indptr, codes = found.rows
-    hashes = found.hashes
-    order = np.argsort(hashes)
-    order = order[np.argsort(found.sizes[order], kind="stable")]
-    item = np.append(codes, -1)[indptr[1:] - 1].astype(np.int32)
-    item[0] = -1
-    by_hash = np.argsort(hashes[order])
-    words = hash_words(int(codes.max(initial=0)) + 1)
-    wanted = hashes[order][1:] ^ words[item[order][1:]]
-    above = by_hash[np.searchsorted(hashes[order], wanted, sorter=by_hash)]
-    parent = np.concatenate(([-1], above)).astype(np.int32)
-    return Itemsets(parent, item[order], found.support[order])
-
-
 def hash_words(n_items: int) -> npt.NDArray[np.uint64]:
     """Return random words for the items, to hash sets; always the same ones, they hide nothing."""
     return np.random.default_rng(0x7E11E).integers(0, 2**64, size=n_items, dtype=np.uint64)
 
 
-def mine_large(baskets: Transactions, minimum: int) -> Itemsets:
-    """Mine with the kernels: bit sets over all baskets, or over each item's own baskets."""
+def mine(baskets: Transactions, minimum: int) -> Itemsets:
+    """Return all itemsets in at least ``minimum`` baskets, the empty set among them.
+
+    Bit sets are over all baskets, or, where items are rare, over each item's own.
+    """
     from tulle.rules import _mining_kernels as kernels
 
-    order = _frequent_ascending(baskets, minimum)
+    frequent = np.flatnonzero(baskets.counts >= minimum)
+    order = frequent[np.argsort(baskets.counts[frequent], kind="stable")]
     rank = np.full(len(baskets.names), -1, dtype=np.int32)
     rank[order] = np.arange(len(order))
     heads = np.concatenate(([0], np.cumsum(baskets.counts[order])))
@@ -163,39 +100,8 @@ def mine_large(baskets: Transactions, minimum: int) -> Itemsets:
     return Itemsets(nodes[:, 0], item, nodes[:, 2])
 
 
-def mine_small(baskets: Transactions, minimum: int, most: int | None = None) -> Itemsets | None:
-    """Mine with Python's long integers as bit sets; None as soon as there are too many sets."""
-    order = _frequent_ascending(baskets, minimum)
-    level = []
-    for code in order.tolist():
-        held = np.zeros(len(baskets), dtype=bool)
-        held[baskets.row_of[baskets.cells(code)]] = True
-        level.append((code, int.from_bytes(np.packbits(held).tobytes())))
-    nodes = [(-1, -1, len(baskets))]
-    pending = [(0, level)]
-    while pending:
-        parent, extensions = pending.pop()
-        for place, (code, bits) in enumerate(extensions):
-            nodes.append((parent, code, bits.bit_count()))
-            both = ((other, bits & more) for other, more in extensions[place + 1 :])
-            longer = [(other, common) for other, common in both if common.bit_count() >= minimum]
-            if longer:
-                pending.append((len(nodes) - 1, longer))
-        if most is not None and len(nodes) > most:
-            return None
-    table = np.array(nodes, dtype=np.int32)
-    return Itemsets(table[:, 0], table[:, 1], table[:, 2])
-
-
-def _frequent_ascending(baskets: Transactions, minimum: int) -> Ints:
-    frequent = np.flatnonzero(baskets.counts >= minimum)
-    return frequent[np.argsort(baskets.counts[frequent], kind="stable")]
-
-
 # Association rules as rows of node numbers: set, antecedent, consequent.
 
-_FEW_IMPLYING = 5_000
-_SHORT = 8
 MOST_RULES = 1 << 27  # 1.6 GB of nodes
 
 
@@ -225,19 +131,6 @@ class Implications:
         return self.nodes[:, 2]
 
 
-def implications(
-    itemsets: Itemsets, confidence: Fraction, longest_consequent: int | None = None
-) -> Implications:
-    """Return all rules of frequent itemsets with enough confidence."""
-    longest = longest_consequent or len(itemsets)
-    few = len(itemsets) <= _FEW_IMPLYING and itemsets.sizes.max(initial=0) <= _SHORT
-    if not few:
-        return rules_large(itemsets, confidence, longest)
-    found = (rules_large if kernels_are_loaded() else rules_small)(itemsets, confidence, longest)
-    keys = found.consequent.astype(np.int64) * len(itemsets) + found.antecedent
-    return Implications(itemsets, found.nodes[np.argsort(keys)])  # the same order from both
-
-
 def mine_rules(
     baskets: Transactions,
     minimum: int,
@@ -262,8 +155,10 @@ def with_frequent_antecedents(found: Implications, minimum: int) -> Implications
     return Implications(found.itemsets, found.nodes[frequent])
 
 
-def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
-    """Find the rules with the kernel."""
+def implications(
+    itemsets: Itemsets, confidence: Fraction, longest_consequent: int | None = None
+) -> Implications:
+    """Return all rules of frequent itemsets with enough confidence."""
     from tulle.rules._implication_kernels import hash_sets
     from tulle.rules._implication_kernels import implications as kernel
 
@@ -279,7 +174,7 @@ def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Impli
             table,
             confidence.numerator,
             confidence.denominator,
-            longest,
+            longest_consequent or len(itemsets),
             MOST_RULES,
         )
     except MemoryError:
@@ -288,27 +183,6 @@ def rules_large(itemsets: Itemsets, confidence: Fraction, longest: int) -> Impli
             "bound max_consequent"
         ) from None
     return Implications(itemsets, nodes)
-
-
-def rules_small(itemsets: Itemsets, confidence: Fraction, longest: int) -> Implications:
-    """Find the rules with a dictionary of all sets."""
-    indptr, flat = itemsets.rows
-    ends, codes = indptr.tolist(), flat.tolist()
-    sets = [tuple(codes[start:end]) for start, end in pairwise(ends)]
-    node_of = {itemset: node for node, itemset in enumerate(sets)}
-    support = itemsets.support.tolist()
-    found = []
-    for node, itemset in enumerate(sets):
-        for size in range(1, min(len(itemset), longest + 1)):
-            for consequent in combinations(itemset, size):
-                rest = tuple(code for code in itemset if code not in consequent)
-                antecedent = node_of[rest]
-                if (
-                    support[node] * confidence.denominator
-                    >= confidence.numerator * support[antecedent]
-                ):
-                    found.append((node, antecedent, node_of[consequent]))
-    return Implications(itemsets, np.array(found, dtype=np.int32).reshape(-1, 3))
 
 
 def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> Any:
@@ -397,9 +271,9 @@ def association_rules(
 
 
 def itemsets_frame(found: Itemsets, names: Any, n_baskets: int, kind: str) -> pl.DataFrame:
-    """Return itemsets of a kind, the most frequent first."""
+    """Return itemsets of a kind: the most frequent first, of these the smallest."""
     chosen = np.arange(1, len(found)) if kind == "all" else _border(found, kind)
-    order = np.argsort(-found.support[chosen], kind="stable")
+    order = np.lexsort((found.hashes[chosen], found.sizes[chosen], -found.support[chosen]))
     chosen = chosen[order]
     count = found.support[chosen].astype(np.int64)
     return pl.DataFrame(

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, NoReturn
 
 from tulle._json import read_json
-from tulle.errors import DataError, KeyMaterialError, nearest_name
+from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites._choices import OPTIONS, Choices, code_columns, merged, redraw, wrong_choice
 from tulle.sites._columns import (
+    Aliased,
     Coded,
     Dropped,
     check_names,
     read_column,
 )
 from tulle.sites._sealed import Lock, read_sealed, write_sealed
+from tulle.sites._texts import text_of
 
 FORMAT = 1
 _CONTENT = "site agreement"
@@ -245,17 +248,33 @@ class SiteAgreement:
 
     # -- new secrets --------------------------------------------------------------------------
 
-    def rotate(self) -> SiteAgreement:
+    def rotate(self, categories: Mapping[str, Collection[Any]] | None = None) -> SiteAgreement:
         """Create the same schema under a new key: other aliases, other secret cut points.
 
         Cut points and tables that were given, not drawn, stay. What was encoded under this
         agreement can still be decoded with it: keep its file.
 
+        Parameters
+        ----------
+        categories : mapping of str to collection, optional
+            Columns with keyed aliases that get a table from now on: all their categories.
+
         Returns
         -------
         SiteAgreement
         """
-        return self._under(SecretKey.generate(), self.generation + 1)
+        tables = dict(categories or {})
+        for name in tables:
+            column = self[name]
+            if not isinstance(column, Aliased) or column.split:
+                raise ParameterError(f"column '{name}' is not coded by one alias for each value")
+        columns = [
+            replace(column, categories=tuple(sorted(map(text_of, tables[column.name]))))
+            if isinstance(column, Aliased) and column.name in tables
+            else column
+            for column in self.columns
+        ]
+        return self._under(SecretKey.generate(), self.generation + 1, columns)
 
     def for_release(self, label: str) -> SiteAgreement:
         """Derive the agreement for one release; sites that use the same label get the same codes.
@@ -274,10 +293,11 @@ class SiteAgreement:
         """
         return self._under(SecretKey(self._key.derive(f"sites/release/{label}")), self.generation)
 
-    def _under(self, key: SecretKey, generation: int) -> SiteAgreement:
-
-        columns = [redraw(column, key) for column in self.columns]
-        return SiteAgreement(columns, key, generation=generation, previous=self.fingerprint)
+    def _under(
+        self, key: SecretKey, generation: int, columns: Iterable[Coded] | None = None
+    ) -> SiteAgreement:
+        drawn = [redraw(column, key) for column in columns or self.columns]
+        return SiteAgreement(drawn, key, generation=generation, previous=self.fingerprint)
 
     # -- what is in it ------------------------------------------------------------------------
 

@@ -546,6 +546,22 @@ class SiteCodec:
 
     # -- values -------------------------------------------------------------------------------
 
+    def values_of(self, name: str) -> list[str]:
+        """Return the values of an aliased column that are known so far, as text.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+
+        Returns
+        -------
+        list of str
+        """
+        if not isinstance(self.agreement[name], Aliased):
+            raise ParameterError(f"column '{name}' is not coded by one alias for each value")
+        return self._vocabulary.table(name)["text"].unique().sort().to_list()
+
     def save_vocabulary(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the values seen so far for the other sites, sealed under the agreement.
 

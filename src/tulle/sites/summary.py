@@ -27,6 +27,7 @@ from tulle.table.schema import Column, Kind, Role, kind_of
 FORMAT, VERSION = "tulle-site-summary", 1
 _CAREFUL = (
     Role.IDENTIFIER, Role.PERSON, Role.IGNORED, Role.LEVEL, Role.SENSITIVE, Role.TARGET, Role.QUASI,
+    Role.WEIGHT,
 )  # fmt: skip
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL}
 _LARGEST = sys.float_info.max

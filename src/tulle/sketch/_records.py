@@ -281,6 +281,14 @@ class SparseRecords(NamedTuple):
     numbers: npt.NDArray[np.int64] | None = None
 
 
+def unit_rows(records: SparseRecords) -> SparseRecords:
+    """Return the records scaled to length 1; empty ones stay empty."""
+    matrix = records.matrix.astype(np.float64)
+    lengths = np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel())
+    matrix.data /= np.repeat(np.where(lengths > 0, lengths, 1.0), np.diff(matrix.indptr))
+    return records._replace(matrix=matrix)
+
+
 def as_records(X: Any, text: str = "text") -> SparseRecords | None:
     """Convert anything but a matrix to records; None if ``X`` looks like a matrix.
 

@@ -10,12 +10,19 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tulle._checks import check_choice, check_int, check_real, wrong
+from tulle._checks import check_choice, check_flag, check_int, check_real, wrong
 from tulle._choices import CRITERIA, GRAPHS, MODELS
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
 from tulle.sketch._neighbours import Graph, nearest, row_squares, variance_and_bound
-from tulle.sketch._records import SparseRecords, as_records, canonical, numbered, validated
+from tulle.sketch._records import (
+    SparseRecords,
+    as_records,
+    canonical,
+    numbered,
+    unit_rows,
+    validated,
+)
 from tulle.sketch._signs import Points, coefficients, number_points, sign_table, term_points
 from tulle.sketch.sketches import Sketches
 
@@ -71,7 +78,6 @@ def broken_records(matrix: Any, lengths: Lengths, delta: float) -> int:
 # no limit, so it does not count there: one duplicate would otherwise free a record from all its
 # other neighbours.
 
-_SMALL = 20_000  # records up to which the plain loop is fast enough
 _BLOCK = 32_768  # records whose pairs are looked at together
 _NO_LIMIT = np.iinfo(np.int32).max
 Limits = npt.NDArray[np.int64]
@@ -116,16 +122,13 @@ def k_variance_lengths(pairs: NeighbourPairs, similarity: Any, most: Limits) -> 
 
     ``similarity[i]`` is the cosine of record i and its k-th neighbour: the least similar first.
     """
+    from tulle.sketch._kernels import settle_lengths
+
     limits = limits_of(pairs)
     lengths = np.minimum(own_caps(limits), most)
     order = np.argsort(similarity, kind="stable")
     starts, others, both = _both_directions(pairs.neighbours, limits)
-    if len(order) <= _SMALL:
-        settle(order, starts, others, both, lengths.copy(), lengths)
-    else:
-        from tulle.sketch._kernels import settle_lengths
-
-        settle_lengths(order, starts, others, both, lengths.copy(), lengths)
+    settle_lengths(order, starts, others, both, lengths.copy(), lengths)
     return lengths
 
 
@@ -133,21 +136,6 @@ def own_caps(limits: Limits) -> Limits:
     """Return the largest limit among each record's own pairs that have one."""
     caps = np.where(limits < _NO_LIMIT, limits, -1).max(axis=1)
     return np.where(caps < 0, _NO_LIMIT, caps)
-
-
-def settle(
-    order: Any, starts: Any, others: Any, limits: Any, caps: Limits, lengths: Limits
-) -> None:
-    """Pass over the records until no length changes, as the kernel does."""
-    changed = True
-    while changed:
-        changed = False
-        for record in order.tolist():
-            span = slice(starts[record], starts[record + 1])
-            binding = limits[span][lengths[others[span]] > limits[span]]
-            largest = min(int(caps[record]), int(binding.min(initial=_NO_LIMIT)))
-            changed |= largest != lengths[record]
-            lengths[record] = largest
 
 
 def broken_pairs(pairs: NeighbourPairs, lengths: Limits) -> int:
@@ -172,6 +160,7 @@ def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Any]:
 
 _WORK_FOR_KERNEL = 1e8  # additions from which the compiled path pays for its start
 _TABLE = 1 << 24  # signs held at once
+_CELLS = 20_000 * 256  # components of a part: fewer records where they are long
 
 
 def build(matrix: Any, points: Points, lengths: Any, key: SecretKey) -> npt.NDArray[Any]:
@@ -249,7 +238,11 @@ class Sketcher(TransformerMixin, BaseEstimator):
         ``|x||y| - |x.y|``: a neighbour cannot be told from a record that points the same way;
         free of scale, and on counts much stricter.
     max_components
-        No record gets more components than this.
+        No record gets more components than this; None: as many as the guarantee allows, which
+        for long records are thousands.
+    normalize
+        Scale every record to length 1 first, as the paper does for clusters: then lengths say
+        nothing, and delta is a share of the squared length.
     graph
         ``"exact"``: every record is compared with every other, in single precision (cosines that
         agree to six digits may be taken for each other); time grows with the square of their
@@ -289,7 +282,8 @@ class Sketcher(TransformerMixin, BaseEstimator):
         delta: float | None = None,
         k: int = 10,
         criterion: str = "definition",
-        max_components: int = 256,
+        max_components: int | None = 256,
+        normalize: bool = False,
         graph: str = "exact",
         key: SecretKey | None = None,
         text: str = "text",
@@ -299,6 +293,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
         self.k = k
         self.criterion = criterion
         self.max_components = max_components
+        self.normalize = normalize
         self.graph = graph
         self.key = key
         self.text = text
@@ -368,8 +363,11 @@ class Sketcher(TransformerMixin, BaseEstimator):
         else:
             lengths, verified = self._k_variance_lengths(records.matrix)
         points, provenance = self._points(records), self._provenance(verified)
-        for start in range(0, len(lengths), size or len(lengths)):
-            part = slice(start, None if size is None else start + size)
+        step = max(1, len(lengths))
+        if size is not None:
+            step = max(1, min(size, _CELLS // max(1, int(lengths.max(initial=0)))))
+        for start in range(0, len(lengths), step):
+            part = slice(start, start + step)
             values = build(records.matrix[part], points, lengths[part], self.key_)
             yield Sketches(values, lengths[part], provenance)
 
@@ -439,7 +437,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
 
     def _delta_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
         delta = _DEFAULT_DELTA if self.delta is None else self.delta
-        lengths = delta_lengths(matrix, delta, self.max_components)
+        lengths = delta_lengths(matrix, delta, self._most)
         _refuse(broken_records(matrix, lengths, delta), "records")
         return lengths, {"every attribute's variance is delta or more": True}
 
@@ -450,9 +448,9 @@ class Sketcher(TransformerMixin, BaseEstimator):
         seed = np.frombuffer(self.key_.derive("sketch/partition", 32), np.uint64)
         graph = nearest(rows, self.k, self.graph, np.random.default_rng(seed))
         pairs = pairs_of(rows, graph, self.criterion)
-        most = np.where(spread(rows) > 0, self.max_components, 0)
+        most = np.where(spread(rows) > 0, self._most, 0)
         if self.delta is not None:
-            most = delta_lengths(rows, self.delta, self.max_components)
+            most = delta_lengths(rows, self.delta, self._most)
         found = k_variance_lengths(pairs, graph.similarities[:, -1], most)
         _refuse(broken_pairs(pairs, found), "pairs")
         verified = {f"every pair of the {self.graph} neighbour graph meets the bound": True}
@@ -461,6 +459,10 @@ class Sketcher(TransformerMixin, BaseEstimator):
             verified["every attribute's variance is delta or more"] = True
         lengths[filled] = found
         return lengths, verified
+
+    @property
+    def _most(self) -> int:
+        return _NO_LIMIT if self.max_components is None else self.max_components
 
     # --- the rest -------------------------------------------------------------------------
 
@@ -477,7 +479,9 @@ class Sketcher(TransformerMixin, BaseEstimator):
             check_real(owner, "delta", self.delta, 0, closed="neither")
         check_int(owner, "k", self.k, 1)
         check_choice(owner, "criterion", self.criterion, CRITERIA)
-        check_int(owner, "max_components", self.max_components, 1, 2**31 - 1)
+        check_flag(owner, "normalize", self.normalize)
+        if self.max_components is not None:
+            check_int(owner, "max_components", self.max_components, 1, _NO_LIMIT)
         check_choice(owner, "graph", self.graph, GRAPHS)
         if not isinstance(self.text, str):
             raise wrong(owner, "text", "the name of a field", self.text)
@@ -504,11 +508,12 @@ class Sketcher(TransformerMixin, BaseEstimator):
                 self.__dict__.pop("n_features_in_", None)
             elif hasattr(self, "n_features_in_"):
                 raise DataError("fit was given a matrix, but these records have terms: fit again")
-            return records
+            return unit_rows(records) if self.normalize else records
         if not reset and not hasattr(self, "n_features_in_"):
             raise DataError("fit was given records with terms, but this is a matrix: fit again")
         X = X if records is None else records.matrix
-        return numbered(canonical(validated(self, X, reset=reset)))
+        found = numbered(canonical(validated(self, X, reset=reset)))
+        return unit_rows(found) if self.normalize else found
 
     def _points(self, records: SparseRecords) -> Points:
         if records.terms is not None:
@@ -518,7 +523,7 @@ class Sketcher(TransformerMixin, BaseEstimator):
         return number_points(self.key_, np.arange(records.matrix.shape[1]))
 
     def _provenance(self, verified: dict[str, Any]) -> dict[str, Any]:
-        names = ["model", "delta", "max_components"]
+        names = ["model", "delta", "max_components", "normalize"]
         if self.model == "k-variance":
             names += ["k", "criterion", "graph"]
         parameters = {name: getattr(self, name) for name in names}

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tulle._commands._condensed import Condensed
+from tulle._commands._condensing import Condensing
 from tulle._commands._decision import Job
 from tulle._commands._options import resolve
-from tulle._commands.condense import Condensed, Condensing
 from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
 from tulle.spark._condense import condense_table, shared_folder

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tulle._commands._condensed import Condensed
+from tulle._commands._condensing import Condensing, refuse_contradictions
 from tulle._commands._decision import Job
 from tulle._commands._large import PartsMade
 from tulle._commands._options import resolve
-from tulle._commands.condense import Condensed, Condensing, refuse_contradictions
 from tulle._large.facts import SAMPLE, Apart, Learnt
 from tulle._large.machine import pack, unpack
 from tulle._large.plan import BLOCK, BlockPlan, Deal, Finished, Tally, Write
@@ -65,7 +66,8 @@ def condense(
 
     The table is read several times: it must not change, and a costly one should be persisted. The
     same seed gives the same release for any partitioning, on a cluster or on one machine, and when
-    workers are lost. The folder of the release must be one that all workers share.
+    workers are lost, unless equal records are more than one in 500 of the table. The folder of the
+    release must be one that all workers share.
 
     Parameters
     ----------

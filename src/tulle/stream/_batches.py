@@ -1,22 +1,31 @@
-"""What one call of ``partial_fit`` brings: a frame, classes, levels."""
+"""What one call of ``partial_fit`` brings: a frame, classes, levels; and one caller at a time."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any
+from functools import cache, cached_property, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import polars as pl
 
 from tulle._checks import check_real
-from tulle._types import Floats, Ints
+from tulle._types import Ints
 from tulle.condense._classes import NO_CLASSES, Labels, LabelSchema, labels_of
-from tulle.errors import DataError, KeyMaterialError, ParameterError, nearest_name
+from tulle.errors import (
+    DataError,
+    KeyMaterialError,
+    ParameterError,
+    PrivacyError,
+    TulleError,
+    nearest_name,
+)
 from tulle.keys import SecretKey
-from tulle.table._codecs import Affine, family_of
+from tulle.table._codecs import family_of
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Border, ColumnExit, check_length, enter_column, enter_with_target
 from tulle.table._numbers import NumberCodec
@@ -92,7 +101,7 @@ class Batch(Sealed):
             frame, border = enter_with_target(X, y)
         if names is not None:
             frame = _renamed(frame, border, names)
-        return cls(frame, border, classes, np.zeros(0, dtype=np.int64))
+        return cls(frame, border, classes, np.zeros(frame.height, dtype=np.int64))
 
     @property
     def features(self) -> pl.DataFrame:
@@ -101,11 +110,9 @@ class Batch(Sealed):
 
     def part(self, start: int, stop: int) -> Batch:
         """Return some of the records."""
-        rows = slice(start, stop)
-        classes = None if self.classes is None else (self.classes[0][rows], self.classes[1])
-        return Batch(self.frame[rows], self.border, classes, self.levels[rows])
+        return self.only(slice(start, stop))
 
-    def only(self, rows: Ints) -> Batch:
+    def only(self, rows: Ints | slice) -> Batch:
         """Return the records of these rows."""
         classes = None if self.classes is None else (self.classes[0][rows], self.classes[1])
         return Batch(self.frame[rows], self.border, classes, self.levels[rows])
@@ -171,120 +178,6 @@ def _concatenated(parts: list[pl.Series]) -> pl.Series:
     )
 
 
-# The records that no group may take yet. They are the one place where a stream keeps records as
-# they are; they are never released. The buffer stays small: as soon as s records of level s or
-# less wait, they form a group of their own, so fewer records wait than the largest level asks
-# for (fewer people, where people have several records).
-
-
-@dataclass(frozen=True)
-class Waiter:
-    """One record that waits; ``number`` counts the records of the stream from 0."""
-
-    record: Floats
-    level: int
-    number: int
-    person: int  # a word for the person; the number, where each record is one
-
-    def __repr__(self) -> str:
-        return "Waiter(hidden)"
-
-
-class Waiting(Sealed):
-    """Waiting records in the order of their arrival, standardised.
-
-    ``each``: 0 where people have several records, as for an engine.
-    """
-
-    def __init__(self, waiters: list[Waiter] | None = None, *, each: int = 1) -> None:
-        self.waiters = list(waiters or [])
-        self.each = each
-
-    def __len__(self) -> int:
-        return len(self.waiters)
-
-    def __repr__(self) -> str:
-        return f"Waiting({len(self)} hidden)"
-
-    @property
-    def least_need(self) -> int | None:
-        """Return the size a group needs before it can take the least demanding waiting record."""
-        least = min((waiter.level for waiter in self.waiters), default=None)
-        return None if least is None else least - self.each
-
-    def add(self, record: Floats, level: int, number: int, person: int | None = None) -> None:
-        """Keep a copy of a record."""
-        person = int(number if person is None else person)
-        self.waiters.append(Waiter(np.array(record), int(level), int(number), person))
-
-    def pop_for(self, members: int) -> Waiter | None:
-        """Remove and return the first arrival that a group of this size may take."""
-        for place, waiter in enumerate(self.waiters):
-            if waiter.level - self.each <= members:
-                return self.waiters.pop(place)
-        return None
-
-    def pop_group(self) -> list[Waiter]:
-        """Remove and return the smallest set that is a valid group by itself, if any."""
-        people: set[int] = set()
-        for waiter in sorted(self.waiters, key=lambda waiter: waiter.level):
-            people.add(waiter.person)
-            if len(people) >= waiter.level:
-                largest = waiter.level
-                taken = [waiter for waiter in self.waiters if waiter.level <= largest]
-                self.waiters = [waiter for waiter in self.waiters if waiter.level > largest]
-                return taken
-        return []
-
-    def arrays(self, dimensions: int) -> tuple[Floats, Ints, Ints]:
-        """Return records, levels and numbers, for merging."""
-        records = np.array([waiter.record for waiter in self.waiters]).reshape(-1, dimensions)
-        levels = np.array([waiter.level for waiter in self.waiters], dtype=np.int64)
-        numbers = np.array([waiter.number for waiter in self.waiters], dtype=np.int64)
-        return records, levels, numbers
-
-    def moved(self, way: Affine, after: int) -> Waiting:
-        """Return a copy in other dimensions, renumbered for a stream that came ``after`` others."""
-        return Waiting(
-            [
-                Waiter(waiter.record @ way.linear + way.shift, waiter.level, number, number)
-                for waiter in self.waiters
-                for number in [after + waiter.number]
-            ]
-        )
-
-
-class Aside(Sealed):
-    """The waiting records in natural units: ranges may not show them before they join a group."""
-
-    def __init__(self, rows: dict[int, Floats] | None = None) -> None:
-        self.rows = dict(rows or {})  # by their number in the stream
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __repr__(self) -> str:
-        return f"Aside({len(self)} hidden)"
-
-    def exchange(self, waiting: Sequence[int], matrix: Floats, numbers: Ints) -> Floats:
-        """Keep the records that wait now; the rest of ``matrix`` and of those kept have joined.
-
-        The rows of ``matrix`` have these ``numbers`` in the stream.
-        """
-        still = set(waiting)
-        late = [row for number, row in self.rows.items() if number not in still]
-        new = np.flatnonzero(np.isin(numbers, waiting)).tolist() if still else []
-        kept = {number: row for number, row in self.rows.items() if number in still}
-        self.rows = kept | {int(numbers[place]): matrix[place].copy() for place in new}
-        joined = np.delete(matrix, new, axis=0) if new else matrix
-        return np.vstack([joined, *late]) if late else joined
-
-    def moved(self, way: Affine, after: int) -> Aside:
-        """Return a copy in other dimensions, renumbered for a stream that came ``after`` others."""
-        rows = self.rows.items()
-        return Aside({after + number: row @ way.linear + way.shift for number, row in rows})
-
-
 # Scales that the owner gives, in place of those of the initial records.
 
 
@@ -317,3 +210,47 @@ def fix_scales(
         own[0] = deviation * (own[1] if len(own) > 1 else 1.0 / codec.weight)
         codec.scales = own
     encoder._collect()
+
+
+# One user of a stream at a time, and none after an interrupted change. Kernels write into the
+# arrays of a stream without any lock: two threads in one stream, or a batch that Ctrl-C has left
+# half done, would count records twice or write beyond an array.
+
+_door = threading.Lock()
+_users: set[int] = set()  # streams in use, by identity
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def alone(method: Method) -> Method:
+    """Make a method refuse to run while another thread runs such a method of the same stream."""
+
+    @wraps(method)
+    def guarded(stream: Any, /, *args: Any, **kwargs: Any) -> Any:
+        with _door:
+            if id(stream) in _users:
+                raise TulleError("another thread is using this stream: give each thread its own")
+            _users.add(id(stream))
+        try:
+            return method(stream, *args, **kwargs)
+        finally:
+            _users.discard(id(stream))
+
+    return cast(Method, guarded)
+
+
+@contextmanager
+def changing(stream: Any) -> Iterator[None]:
+    """Mark a stream as interrupted until its groups have changed as a whole."""
+    stream._cut_off = True
+    yield
+    stream._cut_off = False
+
+
+def check_whole(stream: Any) -> None:
+    """Raise if the last change of a stream was interrupted."""
+    if stream._cut_off:
+        raise PrivacyError(
+            "this stream was interrupted while it was taking records and may have counted some "
+            "twice: load the last saved state, or fit again"
+        )

@@ -167,7 +167,7 @@ class Whereabouts:
         texts = source.again(wanted)
         for waiter, text in zip(owed, texts, strict=True):
             check = self.check(text)
-            if self.checks.setdefault(waiter["number"], check) != check:  # old states have none
+            if self.checks.setdefault(waiter["number"], check) != check:  # sealed ones have none
                 raise changed(source)
         if not source.goes_back:
             self.places = dict.fromkeys(self.places)

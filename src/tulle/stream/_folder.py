@@ -48,6 +48,7 @@ class FolderSource:
     is not passed over in silence.
     """
 
+    kind = "a folder"
     goes_back = True
 
     def __init__(
@@ -68,7 +69,7 @@ class FolderSource:
         self.done: set[str] = set(start["done"])
         self.own: set[str] = set()  # what Tulle wrote itself, found by what is in it
         self.salt = bytes.fromhex(start["salt"]) if "salt" in start else secrets.token_bytes(16)
-        marks = zip(start["done"], start.get("marks", []))  # older states have none
+        marks = zip(start["done"], start.get("marks", []))
         self.marks: dict[str, Mark] = {name: (mark[0], mark[1]) for name, mark in marks if mark}
         self.names: list[str] = []  # of files to read, the next one last
         self.strange: dict[str, int] = {}  # files with other columns, and their sizes
@@ -80,8 +81,6 @@ class FolderSource:
         self.compared = False  # files that were read with their marks; sizes are, by now
         known = start.get("header")
         self._header = None if known is None else known.encode("latin-1")
-        if known is None and start.get("first"):  # states before 0.2 named a file instead
-            self._header = first_line(self.folder / start["first"])
         if start["file"] is not None:
             self._go_on_with(start["file"], start["within"], start.get("ended"))
 
@@ -104,6 +103,11 @@ class FolderSource:
             "within": self.current.position,
             "ended": ended,
         }
+
+    @staticmethod
+    def place(position: Position) -> str:
+        current = f", and part of {position['file']}" if position["file"] else ""
+        return f"a folder, {len(position['done']):,} files{current}"
 
     def read(self, most: int) -> Lines | None:
         if not self.compared:

@@ -23,6 +23,32 @@ CONVERGED = 1.0 - 1e-8  # the other eigenvalues are below 1e-8 now, 1e-16 after 
 _LINE = 8  # whole numbers in a line of the cache
 
 
+class Scaling(NamedTuple):
+    """The natural units of encoded columns, and the standard ones in which groups are kept."""
+
+    location: Floats  # (d,)
+    scales: Floats  # (d,)
+
+    @classmethod
+    def standard_ones(cls, dimensions: int) -> Scaling:
+        """Return units in which records are standard as they are."""
+        return cls(np.zeros(dimensions), np.ones(dimensions))
+
+    def standard(self, rows: Floats) -> Floats:
+        """Return records in natural units as the groups see them."""
+        standard: Floats = (rows - self.location) / self.scales
+        return standard
+
+    def natural(self, records: Floats) -> Floats:
+        """Return standard records, or means of them, in natural units."""
+        return records * self.scales + self.location
+
+    def way(self, natural: Affine, new: Scaling) -> Affine:
+        """Convert a map between natural units to one between the standard ones."""
+        shift = self.location @ natural.linear + natural.shift - new.location
+        return Affine(self.scales[:, None] * natural.linear / new.scales, shift / new.scales)
+
+
 class GroupArrays(NamedTuple):
     """The arrays themselves, as the kernels see them; rows beyond the size are spare."""
 

@@ -14,7 +14,6 @@ import numpy as np
 from tulle.errors import DataError
 from tulle.io._csv import CsvReader, Fields
 from tulle.io._formats import Format, readable_as
-from tulle.io._headers import separator_of
 from tulle.io._json_lines import JsonGuess, JsonReader, parse_json
 from tulle.io._text import WRONG_QUOTES, Encoding, Reasons, TypedRecords
 from tulle.io._text_types import TextType, declared_type, restored_type, saved_type
@@ -58,11 +57,10 @@ class RecordReader:
     def restore(self, entries: dict[str, Any]) -> None:
         """Continue with what was settled before."""
         types = {name: restored_type(*saved) for name, saved in entries["types"].items()}
-        self.encoding = Encoding(entries.get("encoding", "utf-8"))
-        self.required = set(entries.get("required", []))
+        self.encoding = Encoding(entries["encoding"])
+        self.required = set(entries["required"])
         if self.kind == "csv":
-            mark = entries.get("separator")  # states before 0.2 have none
-            self._open_csv(None, mark or separator_of(self.header.decode("latin-1"), None))
+            self._open_csv(None, entries["separator"])
         names = list(types) if self._csv is None else self._csv.names
         if self.kind != entries["kind"] or names != list(types):
             raise DataError(

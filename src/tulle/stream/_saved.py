@@ -2,8 +2,8 @@
 
 ``numpy.load`` and any zip reader open it. ``header.json`` names the format and its version and
 holds the SHA-256 over everything else, so that a damaged file is refused. Statistics only: records
-that still wait are in it unencrypted, sealed by a key, or not at all, as the caller chooses. So are
-hashes of people, where these have several records, except that they cannot be left out.
+that are held back are in it unencrypted, sealed by a key, or not at all, as the caller chooses. So
+are hashes of people, where these have several records, except that they cannot be left out.
 
 Such a file may come from someone else. Members are stored, not compressed, so that no
 file unfolds into more than its own size; every value is checked before a condenser takes it; and
@@ -17,12 +17,13 @@ import io
 import json
 import math
 import os
+import types
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -33,32 +34,72 @@ from tulle._types import Floats
 from tulle.condense._classes import LabelSchema, labels_of
 from tulle.errors import DataError, KeyMaterialError
 from tulle.keys import SecretKey
-from tulle.stream._batches import Aside, Batch
+from tulle.stream._batches import Batch
 from tulle.stream._fitted import Fitted
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, StreamGroups
-from tulle.stream._newcomers import Newcomer, Newcomers
+from tulle.stream._held import Held, HeldBack
 from tulle.stream._people import GroupMembers, PersonHash
-from tulle.stream._ranges import Range, confined, draw, seen_ranges
-from tulle.stream._snapshots import Published
+from tulle.stream._snapshots import Published, confined, draw, seen_ranges
 from tulle.stream._state import History, StreamState, check_reach
-from tulle.table._encoder import TableEncoder
-from tulle.table._frames import Border, enter_column
+from tulle.table._frames import enter_column
 from tulle.table.schema import Column, ColumnsLike
 
 if TYPE_CHECKING:
     from tulle.stream.condenser import StreamCondenser
 
 FORMAT = "tulle-stream-state"
-VERSION = 1
+VERSION = 2
 PARAMETERS = ("k", "init_size", "split", "grouping", "classwise", "synthesis", "weights", "scales")
 MOST = 2**31 - 1  # members of a group: the index counts no further
 _HEADER = "header.json"
 _USE = "stream/waiting"
 _BOUND = b"tulle-stream-waiting-v1"  # what a sealed part is bound to
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same state is the same bytes
+_APART = ("persons", "labels", "states", "held")  # fields of a stream that are saved by hand
 Arrays = dict[str, NDArray[Any]]
 Entries = dict[str, Any]
 Parts = tuple[bytes | memoryview, ...]  # of a member
+
+
+class _Class(NamedTuple):
+    """What is saved of the groups of a class."""
+
+    seen: int
+    history: History
+    groups: GroupArrays
+    shown: GroupArrays | None
+    behind: GroupArrays | None
+
+    @classmethod
+    def of(cls, state: StreamState) -> _Class:
+        """Return the parts of a class; the published ones if there was a snapshot."""
+        told = state.published
+        shown = (None, None) if told is None else (told.shown.view(), told.behind.view())
+        return cls(state.seen, state.history, state.groups.view(), *shown)
+
+    def give(self, state: StreamState) -> None:
+        """Check all parts, and give them to a class that has none yet."""
+        wide, families = state.groups.dimensions, 0
+        if self.shown is not None and self.behind is not None:
+            # nobody may be behind one shown
+            parts = _groups(self.shown, wide), _groups(self.behind, wide, least=0)
+            _require(len(parts[0]) == len(parts[1]))
+            state.published, families = Published(*parts), len(parts[0])
+        state.groups = _groups(self.groups, wide)
+        _require(bool((state.groups.view().families < max(families, UNPUBLISHED + 1)).all()))
+        history = self.history
+        _require(history.interval >= 1 and len(history.total) in (0, wide))
+        _require(all(len(row.mean) == wide for row in history.rows))
+        state.history, state.seen = history, self.seen
+
+
+class _Owed(NamedTuple):
+    """What a state says of a record that it holds back, wherever the record itself is."""
+
+    state: int  # the place of its class
+    number: int
+    level: int
+    newcomer: bool  # it waits for a category
 
 
 def write_state(
@@ -74,8 +115,8 @@ def write_state(
     Omitted or sealed, they are still counted, by their numbers in the stream and their levels.
     """
     fitted = condenser._fitted
-    header, arrays = fitted_to_parts(fitted)
-    private = _waiting_arrays(fitted) | _people_arrays(fitted)
+    header, arrays = _fitted_to_parts(fitted)
+    private = _private(fitted)
     if private and waiting == "plain":
         arrays |= private
     elif private and waiting == "seal" and key is not None:
@@ -105,13 +146,13 @@ def state_from_bytes(
     """
     header, arrays = from_bytes(content, origin=origin)
     with _refusing(origin):
-        fitted, owed = _with_waiting(header, arrays, key)
+        fitted, owed = _fitted_from_parts(header, arrays, key)
         condenser = cls(**header["parameters"], columns=_columns_from_json(header["columns"]))
         condenser._continue(fitted)
         condenser._fresh_container = True  # which kind of table comes is not known yet
         condenser.n_features_in_ = _whole(header["n_features"], 1)
-        if header["feature_names"] is not None:
-            names = _texts(header["feature_names"])
+        names = _restored(list[str] | None, header["feature_names"], {}, "")
+        if names is not None:
             _require(names == fitted.names[: condenser.n_features_in_])
             condenser.feature_names_in_ = np.array(names, dtype=object)
         _require(isinstance(header["extra"], dict))
@@ -128,14 +169,24 @@ def resupply(condenser: StreamCondenser, owed: list[Entries], X: Any) -> None:
         {name: frame[name][row] for name, waits in fresh.items() if waits[row]}
         for row in range(frame.height)
     ]
-    waits = np.array(["newcomer" in waiter for waiter in owed], dtype=bool)
-    fitted.give_back([w for w in owed if "newcomer" not in w], matrix[~waits])
-    _let_wait(
-        fitted,
-        [w for w in owed if "newcomer" in w],
-        matrix[waits],
-        [unknown[row] for row in np.flatnonzero(waits)],
-    )
+    _hold(fitted, owed, matrix, unknown, [waiter["number"] for waiter in owed])
+
+
+def _hold(
+    fitted: Fitted,
+    owed: list[Entries],
+    matrix: Floats,
+    unknown: list[dict[str, Any]],
+    persons: list[int],
+) -> None:
+    """Put records back that were held back."""
+    labels = list(fitted.states)
+    told = zip(owed, matrix, unknown, persons, strict=True)
+    for waiter, row, values, person in told:
+        _require(bool(values) == waiter["newcomer"] and values.keys() <= fitted.encoder.growing)
+        kept = waiter["level"], waiter["number"], labels[waiter["state"]], person
+        fitted.held.records.append(Held(np.array(row), *kept, values))
+    fitted.held.due(fitted.encoder)  # counts those who wait for a category
 
 
 def _try_out(fitted: Fitted) -> None:
@@ -145,7 +196,7 @@ def _try_out(fitted: Fitted) -> None:
     if not first:
         return
     encoder = fitted.encoder
-    frame, _ = draw(encoder, fitted.location, first, rng, distribution="uniform", n_samples=1)
+    frame, _ = draw(encoder, fitted.units, first, rng, distribution="uniform", n_samples=1)
     if fitted.shown_ranges is not None:
         confined(encoder, fitted.shown_ranges)
     fitted.border.leave(frame)
@@ -153,186 +204,146 @@ def _try_out(fitted: Fitted) -> None:
         deepcopy(encoder).widen(encoder.encode(frame))
 
 
-def _with_waiting(
-    header: Entries, arrays: Arrays, key: SecretKey | None
-) -> tuple[Fitted, list[Entries]]:
-    """Return the fitted state with the file's waiting records, and those the file leaves out."""
-    fitted, waiting = fitted_from_parts(header, arrays)
-    records = arrays
-    if "sealed" in arrays and key is not None:
-        records = _unseal(arrays["sealed"], key)
-    if header["persons"] is not None:
-        _require("secret" in records or "sealed" in arrays)
-        if "secret" not in records:
-            raise KeyMaterialError("the people of the stream are sealed: pass the key")
-        fitted = _with_people(fitted, header["persons"], records, waiting)
-    owed: list[Entries] = []
-    for place, waiters in enumerate(waiting):
-        if f"{place}.waiting" not in records:
-            owed += waiters
-            continue
-        rows = records[f"{place}.waiting"]
-        _require(rows.shape == (len(waiters), len(fitted.location)))
-        check_reach(fitted.standardised(rows))
-        fitted.give_back(waiters, rows)
-    newcomers = [
-        _waiter(entry["state"], entry, fitted.seen) | {"newcomer": True}
-        for entry in header.get("newcomers", [])
-    ]
-    if "newcomers.waiting" not in records:
-        return fitted, owed + newcomers
-    rows = records["newcomers.waiting"]
-    _require(rows.shape == (len(newcomers), len(fitted.location)))
-    check_reach(fitted.standardised(rows))
-    _let_wait(fitted, newcomers, rows, _unknown_from_bytes(records["newcomers.unknown"], len(rows)))
-    return fitted, owed
+# What was fitted as JSON values and arrays, and back. The type of a field says how it is written.
 
 
-def _let_wait(
-    fitted: Fitted, waiters: list[Entries], matrix: Floats, unknown: list[dict[str, Any]]
-) -> None:
-    """Put back the records that wait for a category."""
-    labels = list(fitted.states)
-    for waiter, row, values in zip(waiters, matrix, unknown, strict=True):
-        _require(0 <= waiter["state"] < len(labels) and values.keys() <= fitted.encoder.growing)
-        fitted.newcomers.people.append(
-            Newcomer(
-                np.array(row), waiter["level"], waiter["number"], labels[waiter["state"]], values
-            )
-        )
-    fitted.newcomers.due(fitted.encoder)  # counts them
+def _saved(value: Any, arrays: Arrays, path: str) -> Any:
+    """Return a value as JSON; arrays inside of it go among the arrays, under their path."""
+    if isinstance(value, np.ndarray):
+        arrays[path] = value
+        return None
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if is_dataclass(value):
+        names = [part.name for part in fields(value)]
+        return {name: _saved(getattr(value, name), arrays, f"{path}.{name}") for name in names}
+    if hasattr(value, "_asdict"):
+        return {n: _saved(entry, arrays, f"{path}.{n}") for n, entry in value._asdict().items()}
+    if isinstance(value, list | tuple):
+        return [_saved(entry, arrays, f"{path}.{at}") for at, entry in enumerate(value)]
+    return value
 
 
-# What was fitted as JSON values and arrays, and back.
+def _restored(hint: Any, entry: Any, arrays: Arrays, path: str) -> Any:
+    """Return the value of a type that :func:`_saved` wrote, or raise if it is not of that type."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is types.UnionType:
+        return None if entry is None else _restored(inner[0], entry, arrays, path)
+    if origin is np.ndarray:
+        _require(entry is None and arrays[path].dtype == get_args(inner[1])[0])
+        return arrays[path]
+    if origin is list or origin is tuple:
+        _require(isinstance(entry, list) and (origin is list or len(entry) == len(inner)))
+        kinds = inner if origin is tuple else inner * len(entry)
+        places = enumerate(zip(kinds, entry))
+        return origin(_restored(kind, one, arrays, f"{path}.{at}") for at, (kind, one) in places)
+    if hasattr(hint, "from_json"):
+        return hint.from_json(entry)
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
+        hints = get_type_hints(hint)
+        _require(set(entry) == set(hints))
+        return hint(**{n: _restored(hints[n], entry[n], arrays, f"{path}.{n}") for n in hints})
+    if hint is float:
+        _require(type(entry) in (int, float) and math.isfinite(entry))
+        return float(entry)
+    _require(type(entry) is hint and (hint is not int or 0 <= entry < 2**63))
+    return entry
 
 
-def fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
-    """Return everything but the waiting records themselves."""
+def _fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
+    """Return everything but what is private: held records, and people."""
     arrays: Arrays = {}
-    for place, state in enumerate(fitted.states.values()):
-        _put(arrays, f"{place}.groups", state.groups)
-        if state.published is not None:
-            _put(arrays, f"{place}.published", state.published.shown)
-            _put(arrays, f"{place}.behind", state.published.behind)
-    labels = fitted.labels
     header = {
-        "seen": fitted.seen,
-        "names": fitted.names,
-        "level_column": fitted.level_column,
-        "persons": None if fitted.persons is None else fitted.persons.to_json(),
-        "has_target": fitted.has_target,
-        "classes": None if labels is None else series_to_json(labels.of([*fitted.states]).domain),
-        "border": fitted.border.to_json(),
-        "encoder": fitted.encoder.to_json(),
-        "location": fitted.location.tolist(),
-        "seed": fitted.seed,
-        "draws": fitted.draws,
-        "shown_draw": fitted.shown_draw,
-        "shown_ranges": fitted.shown_ranges,
-        "states": [_state_to_json(state) for state in fitted.states.values()],
-        "newcomers": [
-            {"state": [*fitted.states].index(p.label), "number": p.number, "level": p.level}
-            for p in fitted.newcomers.people
-        ],
+        part.name: _saved(getattr(fitted, part.name), arrays, part.name)
+        for part in fields(fitted)
+        if part.name not in _APART
     }
+    labels, places = fitted.labels, list(fitted.states)
+    header["persons"] = None if fitted.persons is None else fitted.persons.to_json()
+    header["labels"] = None if labels is None else series_to_json(labels.of(places).domain)
+    header["states"] = [
+        _saved(_Class.of(state), arrays, str(place))
+        for place, state in enumerate(fitted.states.values())
+    ]
+    header["held"] = [
+        _Owed(places.index(held.label), held.number, held.level, bool(held.unknown))._asdict()
+        for held in fitted.held.records
+    ]
     return header, arrays
 
 
-def fitted_from_parts(header: Entries, arrays: Arrays) -> tuple[Fitted, list[list[Entries]]]:
-    """Return the fitted state, and for each class the records that wait in it."""
-    encoder = TableEncoder.from_json(header["encoder"])
-    location = _numbers(header["location"], len(encoder.scales_))
-    _require(bool(np.isfinite(encoder.scales_).all() and (encoder.scales_ > 0).all()))
-    for low, high, _ in seen_ranges(encoder):
-        _pair([low, high])
-    labels, classes = _classes(header["classes"])
-    seen = _whole(header["seen"], 1)
-    states, waiting = {}, []
-    for place, (label, entries) in enumerate(zip(classes, header["states"], strict=True)):
-        states[label] = _state_from_json(entries, arrays, place, len(location))
-        waiting.append([_waiter(place, waiter, seen) for waiter in entries["waiting"]])
-        condensed = states[label].condensed + len(waiting[-1])
-        _require(states[label].seen == condensed)
-    newcomers = header.get("newcomers", [])
-    _require(sum(state.seen for state in states.values()) + len(newcomers) == seen)
-    level_column = header["level_column"]
-    _require(level_column is None or isinstance(level_column, str))
-    _require(type(header["has_target"]) is bool)
-    fitted = Fitted(
-        seen=seen,
-        names=_texts(header["names"]),
-        level_column=level_column,
-        persons=None,
-        has_target=header["has_target"],
-        labels=labels,
-        border=Border.from_json(header["border"]),
-        encoder=encoder,
-        location=location,
-        states=states,
-        aside=Aside(),
-        newcomers=Newcomers(),
-        strict=any(state.strict for state in states.values()),
-        seed=[_whole(word) for word in header["seed"]],
-        draws=_whole(header["draws"]),
-        shown_draw=_whole(header["shown_draw"]),
-        shown_ranges=_ranges(header["shown_ranges"], len(seen_ranges(encoder))),
-    )
-    return fitted, waiting
+def _fitted_from_parts(
+    header: Entries, arrays: Arrays, key: SecretKey | None
+) -> tuple[Fitted, list[Entries]]:
+    """Return the fitted state with the file's held records, and those the file leaves out."""
+    hints = get_type_hints(Fitted)
+    told = {n: _restored(hints[n], header[n], arrays, n) for n in hints if n not in _APART}
+    labels, classes = _labels(header["labels"])
+    private = arrays
+    if "sealed" in arrays and key is not None:
+        private = _unseal(arrays["sealed"], key)
+    persons, held = None, HeldBack()
+    if header["persons"] is not None:
+        _require("secret" in private or "sealed" in arrays)
+        if "secret" not in private:
+            raise KeyMaterialError("the people of the stream are sealed: pass the key")
+        persons, held = PersonHash.from_parts(header["persons"], private), HeldBack(each=0)
+    fitted = Fitted(**told, persons=persons, labels=labels, states={}, held=held)
+    _check(fitted)
+    for place, (label, entry) in enumerate(zip(classes, header["states"], strict=True)):
+        state = fitted.state_of(label)
+        _restored(_Class, entry, arrays, str(place)).give(state)
+        if persons is not None:
+            parts = {name: private[f"{place}.people.{name}"] for name in GroupMembers.PARTS}
+            _require(all(array.dtype == np.int64 for array in parts.values()))
+            state.people = GroupMembers.from_arrays(parts)
+            _require(len(state.people) == len(state.groups))
+    owed = [_owed(entry, fitted) for entry in header["held"]]
+    _check_counts(fitted, owed)
+    if "held.rows" not in private:
+        return fitted, owed
+    rows = private["held.rows"]
+    _require(rows.shape == (len(owed), len(fitted.location)) and rows.dtype == np.float64)
+    check_reach(fitted.units.standard(rows))
+    unknown = _unknown_from_bytes(private.get("held.unknown"), len(rows))
+    _hold(fitted, owed, rows, unknown, private["held.persons"].astype(np.int64).tolist())
+    return fitted, []
 
 
-def _state_to_json(state: StreamState) -> Entries:
-    waiters = state.waiting.waiters
-    return {
-        "seen": state.seen,
-        "strict": state.strict,
-        "history": vars(state.history),
-        "waiting": [{"number": waiter.number, "level": waiter.level} for waiter in waiters],
-    }
+def _owed(entry: Entries, fitted: Fitted) -> Entries:
+    """Return what a state says of a record that it holds back."""
+    told = _restored(_Owed, entry, {}, "")
+    _require(told.state < len(fitted.states) and told.number < fitted.seen and told.level >= 1)
+    return dict(told._asdict())
 
 
-def _state_from_json(entries: Entries, arrays: Arrays, place: int, wide: int) -> StreamState:
-    _require(type(entries["strict"]) is bool)
-    state = StreamState(wide, strict=entries["strict"])
-    families = 0
-    if f"{place}.published.counts" in arrays:
-        shown = _get(arrays, f"{place}.published", wide)
-        behind = _get(arrays, f"{place}.behind", wide, least=0)  # nobody may be behind one shown
-        _require(len(shown) == len(behind))
-        state.published, families = Published(shown, behind), len(shown)
-    state.groups = _get(arrays, f"{place}.groups", wide)
-    _require(bool((state.groups.view().families < max(families, UNPUBLISHED + 1)).all()))
-    state.history = _history(entries["history"], wide)
-    state.seen = _whole(entries["seen"])
-    return state
+def _check(fitted: Fitted) -> None:
+    """Raise if what was saved of a stream does not fit together."""
+    scales, ranges = fitted.encoder.scales_, seen_ranges(fitted.encoder)
+    _require(fitted.location.shape == scales.shape and fitted.seen >= 1)
+    _require(bool(np.isfinite(fitted.location).all() and np.isfinite(scales).all()))
+    _require(bool((scales > 0).all()))
+    _require(all(math.isfinite(low) and math.isfinite(high) for low, high, _ in ranges))
+    _require(fitted.shown_ranges is None or len(fitted.shown_ranges) == len(ranges))
 
 
-def _history(entries: Entries, wide: int) -> History:
-    history = History(**entries)
-    _whole(history.interval, 1)
-    _whole(history.condensed)
-    if history.total != []:
-        _numbers(history.total, wide)
-    for row in history.rows:
-        _require(set(row) == {"seen", "groups", "waiting", "drift", "mean"})
-        for name in ("seen", "groups", "waiting"):
-            _whole(row[name])
-        _numbers([row["drift"]], 1)
-        _numbers(row["mean"], wide)
-    return history
+def _check_counts(fitted: Fitted, owed: list[Entries]) -> None:
+    """Raise if records are lost or counted twice."""
+    waiting = [0] * len(fitted.states)
+    for waiter in owed:
+        waiting[waiter["state"]] += not waiter["newcomer"]
+    for state, count in zip(fitted.states.values(), waiting):
+        _require(state.seen == state.condensed + count)
+    taken = sum(state.seen for state in fitted.states.values())
+    _require(taken + len(owed) - sum(waiting) == fitted.seen)
 
 
-def _put(arrays: Arrays, prefix: str, groups: StreamGroups) -> None:
-    for name, array in groups.view()._asdict().items():
-        arrays[f"{prefix}.{name}"] = array
-
-
-def _get(arrays: Arrays, prefix: str, wide: int, *, least: int = 1) -> StreamGroups:
-    saved = GroupArrays._make(arrays[f"{prefix}.{name}"] for name in GroupArrays._fields)
+def _groups(saved: GroupArrays, wide: int, *, least: int = 1) -> StreamGroups:
     size = len(saved.counts)
     groups = StreamGroups(wide, capacity=max(64, size))
     groups.size = size
     for target, array in zip(groups.view(), saved, strict=True):
-        _require(array.dtype == target.dtype and array.shape == target.shape)
+        _require(array.shape == target.shape)
         target[...] = array
     used = groups.view()
     check_reach(used.means)
@@ -344,7 +355,7 @@ def _get(arrays: Arrays, prefix: str, wide: int, *, least: int = 1) -> StreamGro
     return groups
 
 
-def _classes(entry: Entries | None) -> tuple[LabelSchema | None, list[Any]]:
+def _labels(entry: Entries | None) -> tuple[LabelSchema | None, list[Any]]:
     if entry is None:
         return None, [None]
     domain = series_from_json(entry)
@@ -353,94 +364,46 @@ def _classes(entry: Entries | None) -> tuple[LabelSchema | None, list[Any]]:
     return labels_of(*enter_column(domain)).schema, classes
 
 
-def _ranges(saved: Any, wanted: int) -> list[Range] | None:
-    if saved is None:
-        return None
-    ranges = [
-        Range(*_pair([low, high]), None if pair is None else _pair(pair))
-        for low, high, pair in saved
-    ]
-    _require(len(ranges) == wanted)
-    return ranges
-
-
-def _pair(values: Any) -> tuple[float, float]:
-    low, high = _numbers(values, 2).tolist()
-    return low, high
-
-
-def _waiter(place: int, entries: Entries, seen: int) -> Entries:
-    _require(entries["number"] < seen)
-    number, level = _whole(entries["number"]), _whole(entries["level"], 1)
-    return {"state": place, "number": number, "level": level}
-
-
-def _waiting_arrays(fitted: Fitted) -> Arrays:
-    """Return the waiting records of each class, in natural units."""
-    aside = fitted.aside.rows
-    arrays = {
-        f"{place}.waiting": np.array([aside[waiter.number] for waiter in state.waiting.waiters])
-        for place, state in enumerate(fitted.states.values())
-        if len(state.waiting)
-    }
-    if fitted.newcomers:
-        arrays["newcomers.waiting"] = np.array([p.record for p in fitted.newcomers.people])
-        arrays["newcomers.unknown"] = _unknown_to_bytes(fitted.newcomers)
+def _private(fitted: Fitted) -> Arrays:
+    """Return the records that are held back, and who is in which group, as hashes."""
+    arrays: Arrays = {}
+    if held := fitted.held.records:
+        arrays["held.rows"] = np.array([one.row for one in held])
+        arrays["held.persons"] = np.array([one.person for one in held], dtype=np.int64)
+    if fitted.held.for_category():
+        arrays["held.unknown"] = _unknown_to_bytes(held)
+    if fitted.persons is not None:
+        arrays |= fitted.persons.to_arrays()
+        for place, state in enumerate(fitted.states.values()):
+            assert state.people is not None
+            parts = state.people.to_arrays().items()
+            arrays |= {f"{place}.people.{name}": array for name, array in parts}
     return arrays
 
 
-def _unknown_to_bytes(newcomers: Newcomers) -> NDArray[np.uint8]:
+def _unknown_to_bytes(held: list[Held]) -> NDArray[np.uint8]:
     """Return the values that records wait for, column by column, as bytes of JSON."""
-    held: dict[str, list[tuple[int, Any]]] = {}
-    for row, person in enumerate(newcomers.people):
-        for name, value in person.unknown.items():
-            held.setdefault(name, []).append((row, value))
+    pairs: dict[str, list[tuple[int, Any]]] = {}
+    for row, one in enumerate(held):
+        for name, value in one.unknown.items():
+            pairs.setdefault(name, []).append((row, value))
     entries = {
         name: {
-            "rows": [row for row, _ in pairs],
-            "values": series_to_json(pl.Series(name, [value for _, value in pairs])),
+            "rows": [row for row, _ in found],
+            "values": series_to_json(pl.Series(name, [value for _, value in found])),
         }
-        for name, pairs in held.items()
+        for name, found in pairs.items()
     }
     return np.frombuffer(json.dumps(entries).encode(), dtype=np.uint8)
 
 
-def _unknown_from_bytes(content: NDArray[Any], count: int) -> list[dict[str, Any]]:
+def _unknown_from_bytes(content: NDArray[Any] | None, count: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{} for _ in range(count)]
-    for name, entry in read_json(content.tobytes()).items():
+    entries = {} if content is None else read_json(content.tobytes())
+    for name, entry in entries.items():
         for row, value in zip(entry["rows"], series_from_json(entry["values"]), strict=True):
             found[_whole(row)][name] = value
     return found
-
-
-def _people_arrays(fitted: Fitted) -> Arrays:
-    """Return who is in which group, as hashes, and the secret behind them."""
-    if fitted.persons is None:
-        return {}
-    arrays: Arrays = fitted.persons.to_arrays()
-    for place, state in enumerate(fitted.states.values()):
-        assert state.people is not None
-        words = [waiter.person for waiter in state.waiting.waiters]
-        parts = state.people.to_arrays() | {"waiting": np.array(words, dtype=np.int64)}
-        arrays |= {f"{place}.people.{name}": array for name, array in parts.items()}
-    return arrays
-
-
-def _with_people(
-    fitted: Fitted, entries: Entries, arrays: Arrays, waiting: list[list[Entries]]
-) -> Fitted:
-    """Return the fitted state with its people, and give each waiting record its person."""
-    _require(isinstance(entries["column"], str) and entries["number"] in (None, True, False))
-    for place, (state, waiters) in enumerate(zip(fitted.states.values(), waiting)):
-        parts = {
-            name: arrays[f"{place}.people.{name}"] for name in (*GroupMembers.PARTS, "waiting")
-        }
-        _require(all(array.dtype == np.int64 for array in parts.values()))
-        _require(len(parts["lines"]) == len(state.groups) and len(parts["waiting"]) == len(waiters))
-        state.count_people(GroupMembers.from_arrays(parts))
-        for waiter, word in zip(waiters, parts["waiting"].tolist()):
-            waiter["person"] = word
-    return replace(fitted, persons=PersonHash.from_parts(entries, arrays))
 
 
 def _columns_to_json(columns: ColumnsLike | None) -> Any:
@@ -470,17 +433,6 @@ def _require(fits: bool) -> None:
 def _whole(value: Any, least: int = 0) -> int:
     _require(type(value) is int and least <= value < 2**63)
     return int(value)
-
-
-def _numbers(values: Any, count: int) -> Floats:
-    _require(isinstance(values, list) and len(values) == count)
-    _require(all(type(value) in (int, float) and math.isfinite(value) for value in values))
-    return np.array(values, dtype=float)
-
-
-def _texts(values: Any) -> list[str]:
-    _require(isinstance(values, list) and all(isinstance(value, str) for value in values))
-    return list(values)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, ClassVar, Protocol
 
 import numpy as np
 
@@ -221,11 +221,16 @@ class Source(Protocol):
     """What the stream needs of a source."""
 
     name: str
+    kind: ClassVar[str]  # for people, and to tell a state of another kind of source
     goes_back: bool  # whether lines that were delivered before this run can be had again
 
     @property
     def position(self) -> Position:
         """Return the position up to which everything was delivered."""
+
+    @staticmethod
+    def place(position: Position) -> str:
+        """Say how far a position leads."""
 
     def read(self, most: int) -> Lines | None:
         """Return the next lines, an empty list if there are none yet, None at the end."""
@@ -235,6 +240,9 @@ class Source(Protocol):
 
     def again(self, places: Sequence[Any]) -> list[bytes | None]:
         """Return the texts of lines that were delivered before."""
+
+    def notes(self) -> list[str]:
+        """Report what was not read, in sentences without data."""
 
     def close(self) -> None:
         """Close files and connections."""
@@ -252,6 +260,8 @@ class FileSource:
     With ``continued``, another file under the same name is taken for the one that comes next (logs
     rotate), and read from its beginning. A file is ``complete`` if nobody writes to it any more.
     """
+
+    kind = "a file"
 
     def __init__(
         self,
@@ -302,6 +312,10 @@ class FileSource:
     def position(self) -> Position:
         offset = self.lines.offset
         return {"offset": offset, "line": self.lines.number, "check": self._check(offset)}
+
+    @staticmethod
+    def place(position: Position) -> str:
+        return f"a file, up to line {position['line']:,}"
 
     def read(self, most: int) -> Lines | None:
         return self.lines.read(most)
@@ -482,7 +496,7 @@ class StandardInput:
     """Lines piped in. A pipe cannot go back: a restart gets the same lines again (``replayed``),
     or continues where the pipe is now (``continued``)."""
 
-    name = "standard input"
+    kind = name = "standard input"
 
     def __init__(self, *, has_header: bool, position: Position | None, restart: str | None) -> None:
         self.lines = LineReader(_fetcher(), self.name, quoted=has_header)
@@ -495,8 +509,7 @@ class StandardInput:
                     "the same lines will be sent again, or --restart continued if only new ones "
                     "will"
                 )
-            # of records; states before 0.2 count lines, of which each was a record
-            self.skip = int(position.get("records") or position["line"])
+            self.skip = int(position["records"])
         self._header = self.lines.first() if has_header else None
         if position is not None and not self.goes_back:
             # the header comes again, but only once in a replay of everything: not counted again
@@ -505,6 +518,10 @@ class StandardInput:
     @property
     def position(self) -> Position:
         return {"line": self.lines.number, "records": self.lines.count}
+
+    @staticmethod
+    def place(position: Position) -> str:
+        return f"standard input, up to line {position['line']:,}"
 
     def read(self, most: int) -> Lines | None:
         found = self.lines.read(most)
@@ -525,6 +542,9 @@ class StandardInput:
                 )
             picked |= {n: text for n, text in zip(found.numbers, found.texts) if n in wanted}
         return [picked[place] for place in places]
+
+    def notes(self) -> list[str]:
+        return []
 
     def close(self) -> None:
         pass

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
-from tulle.stream._batches import Waiting
 from tulle.stream._engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
-from tulle.stream._groups import StreamGroups
+from tulle.stream._groups import Scaling, StreamGroups
+from tulle.stream._held import Held, HeldBack
 from tulle.stream._people import GroupMembers
 from tulle.stream._snapshots import Arrivals, Change, Published, publish
 from tulle.table._codecs import Affine, Problem, refuse
@@ -29,6 +29,16 @@ from tulle.table._codecs import Affine, Problem, refuse
 FIRST_INTERVAL = 1_000
 LONGEST = 256
 COARSE = 10.0  # standard deviations: the sum of all records is kept in steps of this
+
+
+class Progress(NamedTuple):
+    """How a stream stood when so many records had been seen."""
+
+    seen: int
+    groups: int
+    waiting: int
+    drift: float
+    mean: list[float]  # of the records since the row before
 
 
 @dataclass
@@ -44,7 +54,7 @@ class History:
     """
 
     interval: int = FIRST_INTERVAL
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Progress] = field(default_factory=list)
     condensed: int = 0
     total: list[float] = field(default_factory=list)
 
@@ -60,17 +70,9 @@ class History:
             return
         before = np.array(self.total) if self.total else np.zeros(len(total))
         mean = (total - before) / fresh
-        first = np.array(self.rows[0]["mean"]) if self.rows else mean
+        first = np.array(self.rows[0].mean) if self.rows else mean
         drift = math.sqrt(float(((mean - first) ** 2).mean()))
-        self.rows.append(
-            {
-                "seen": seen,
-                "groups": len(counts),
-                "waiting": waiting,
-                "drift": drift,
-                "mean": mean.tolist(),
-            }
-        )
+        self.rows.append(Progress(seen, len(counts), waiting, drift, mean.tolist()))
         self.condensed, self.total = condensed, total.tolist()
         if len(self.rows) > LONGEST:
             self.rows = [self.rows[0], *self.rows[2::2]]
@@ -79,7 +81,7 @@ class History:
     def moved(self, way: Affine) -> History:
         """Return the same history in other dimensions."""
         rows = [
-            row | {"mean": (np.array(row["mean"]) @ way.linear + way.shift).tolist()}
+            row._replace(mean=(np.array(row.mean) @ way.linear + way.shift).tolist())
             for row in self.rows
         ]
         total = []
@@ -113,15 +115,27 @@ def reach_problems(records: Floats) -> list[Problem]:
 
 
 class StreamState:
-    """Groups, waiting records and history of one stream (or of one class of it)."""
+    """Groups, waiting records and history of one stream (or of one class of it).
+
+    Records come in natural ``units``, as they are held back; groups are in standard ones.
+    """
 
     def __init__(
-        self, dimensions: int, *, strict: bool = False, people: GroupMembers | None = None
+        self,
+        dimensions: int,
+        *,
+        strict: bool = False,
+        people: GroupMembers | None = None,
+        held: HeldBack | None = None,
+        label: Any = None,
+        units: Scaling | None = None,
     ) -> None:
         self.strict = strict
         self.people = people  # where people have several records
         self.groups = StreamGroups(dimensions)
-        self.waiting = Waiting(each=self._each)
+        self.held = HeldBack(each=self._each) if held is None else held  # of all classes
+        self.label = label
+        self.units = Scaling.standard_ones(dimensions) if units is None else units
         self.history = History()
         self.published: Published | None = None
         self.seen = 0
@@ -135,10 +149,10 @@ class StreamState:
         """Return how many records are part of a group."""
         return int(self.groups.view().counts.sum())
 
-    def count_people(self, people: GroupMembers) -> None:
-        """Count people from now on, of whom these are in the groups."""
-        self.people = people
-        self.waiting.each = self._each
+    @property
+    def waiting(self) -> list[Held]:
+        """Return the records that no group may take yet."""
+        return self.held.of(self.label)
 
     @property
     def _each(self) -> int:
@@ -156,23 +170,23 @@ class StreamState:
         self._engine = None
 
     def absorb(
-        self, records: Floats, levels: Ints, numbers: Ints, persons: Ints | None = None
+        self, rows: Floats, levels: Ints, numbers: Ints, persons: Ints | None = None
     ) -> None:
-        """Condense standardised records; ``numbers`` are their numbers in the whole stream.
+        """Condense records; ``numbers`` are their numbers in the whole stream.
 
         ``persons`` are words for their people; each record is a person of its own by default.
         """
+        records = np.ascontiguousarray(self.units.standard(rows), dtype=np.float64)
         check_reach(records)
         persons = numbers if persons is None else persons
-        records = np.ascontiguousarray(records, dtype=np.float64)
         levels = np.ascontiguousarray(levels, dtype=np.int64)
         start = 0
-        while start < len(records):
+        while start < len(rows):
             # again and again: a class that is new has no group at first
-            self._choose_engine(max(self.seen + len(records) - start, int(numbers[-1]) + 1))
-            stop = min(len(records), start + self.history.until_next(self.seen))
+            self._choose_engine(max(self.seen + len(rows) - start, int(numbers[-1]) + 1))
+            stop = min(len(rows), start + self.history.until_next(self.seen))
             part = slice(start, stop)
-            self._run(records[part], levels[part], numbers[part], persons[part])
+            self._run(rows[part], records[part], levels[part], numbers[part], persons[part])
             self.seen += stop - start
             if self.seen % self.history.interval == 0:
                 used = self.groups.view()
@@ -191,12 +205,15 @@ class StreamState:
             self.published.extend(other.published)
         self.history.add(other.history)
         self._engine = None
-        records, levels, numbers = self.waiting.arrays(self.groups.dimensions)
-        more = other.waiting.arrays(self.groups.dimensions)
-        self.waiting = Waiting()
+        mine, theirs = self.waiting, other.waiting
+        self.held.remove(mine)
+        other.held.remove(theirs)
         self._choose_engine(self.seen + other.seen)
-        for waiting in ((records, levels, numbers), more):
-            self._run(*waiting, waiting[2])
+        if waiting := [*mine, *theirs]:
+            numbers = np.array([held.number for held in waiting])
+            levels = np.array([held.level for held in waiting], dtype=np.int64)
+            rows = np.array([held.row for held in waiting])
+            self._run(rows, self.units.standard(rows), levels, numbers, numbers)
         self.seen += other.seen
 
     def publish(self) -> tuple[StreamGroups, Arrivals, Change]:
@@ -206,16 +223,17 @@ class StreamState:
         )
         return self.published.shown, arrived, change
 
-    def moved(self, way: Affine, after: int) -> StreamState:
-        """Return a copy in other dimensions, as of a stream that came ``after`` so many records."""
-        other = StreamState(len(way.shift), strict=self.strict)
+    def moved(self, way: Affine, held: HeldBack, units: Scaling) -> StreamState:
+        """Return a copy in other dimensions, of a stream that holds these records back."""
+        wide = len(way.shift)
+        other = StreamState(wide, strict=self.strict, held=held, label=self.label, units=units)
         other.groups = self.groups.moved(way)
         other.published = None if self.published is None else self.published.moved(way)
         other.history = self.history.moved(way)
-        other.waiting = self.waiting.moved(way, after)
         other.seen = self.seen
         check_reach(other.groups.view().means)
-        check_reach(other.waiting.arrays(other.groups.dimensions)[0])
+        for waiting in other.waiting:
+            check_reach(units.standard(waiting.row[None, :]))
         return other
 
     def check(self) -> None:
@@ -248,12 +266,14 @@ class StreamState:
     def _is_large(self, groups: StreamGroups, reached: int) -> bool:
         return len(groups) > 0 and reached * max(1.0, groups.dimensions / WIDE) ** 2 > SMALL
 
-    def _run(self, records: Floats, levels: Ints, numbers: Ints, persons: Ints) -> None:
+    def _run(
+        self, rows: Floats, records: Floats, levels: Ints, numbers: Ints, persons: Ints
+    ) -> None:
         engine = self._engine
         assert engine is not None
         row = 0
         while row < len(records):
-            need = self.waiting.least_need
+            need = self.held.least_need(self.label)
             wake = NOBODY if need is None else need
             if self.people is not None:
                 wake = 0  # after every record: whether it is of somebody new decides about a split
@@ -262,7 +282,8 @@ class StreamState:
                 self._note(group, int(persons[row - 1]))
                 self._wake(engine, group)
             elif event is Event.WAIT:
-                self.waiting.add(records[row], int(levels[row]), int(numbers[row]), persons[row])
+                told = int(levels[row]), int(numbers[row]), self.label, int(persons[row])
+                self.held.records.append(Held(np.array(rows[row]), *told, {}))
                 row += 1
                 self._gather(engine)
 
@@ -277,9 +298,9 @@ class StreamState:
 
         Nobody waits whom another group could take, so this group is the nearest admissible one.
         """
-        while waiter := self.waiting.pop_for(int(self.groups.arrays.people[group])):
-            engine.add(group, waiter.record, waiter.level)
-            self._note(group, waiter.person)
+        while held := self.held.pop_for(self.label, int(self.groups.arrays.people[group])):
+            engine.add(group, self.units.standard(held.row), held.level)
+            self._note(group, held.person)
         before = len(self.groups)
         engine.settle(group)
         if self.people is not None and len(self.groups) > before:
@@ -287,9 +308,10 @@ class StreamState:
 
     def _gather(self, engine: Engine) -> None:
         """Form a group of waiting records once there are enough of them."""
-        members = self.waiting.pop_group()
+        members = self.held.due_group(self.label)
         if members:
-            matrix = np.array([member.record for member in members])
+            self.held.remove(members)
+            matrix = self.units.standard(np.array([member.row for member in members]))
             levels = np.array([member.level for member in members], dtype=np.int64)
             one = np.zeros(len(members), dtype=np.int64)
             people = None

@@ -23,24 +23,18 @@ from tulle._random import RandomState
 from tulle._types import Floats, Ints
 from tulle.condense._diversity import refuse_demands
 from tulle.condense._estimators import takes_any_table
-from tulle.condense._levels import check_levels, level_column, level_problems, locate_levels
+from tulle.condense._levels import check_levels, level_column, locate_levels
 from tulle.condense._notes import column_notes, privacy_notes
 from tulle.condense._synthesis import count_degenerate
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
-from tulle.stream._admission import admit, admit_known, checked
-from tulle.stream._batches import Batch
-from tulle.stream._beginning import Beginning, start
-from tulle.stream._exclusive import alone, changing, check_whole
-from tulle.stream._fitted import Fitted
+from tulle.stream._batches import Batch, alone, changing, check_whole
+from tulle.stream._fitted import Beginning, Checked, Fitted
 from tulle.stream._groups import StreamGroups
-from tulle.stream._newcomers import hide_few
-from tulle.stream._ranges import confined, draw, next_ranges, stacked
-from tulle.stream._snapshots import Change
-from tulle.stream._state import StreamState, reach_problems
-from tulle.table._codecs import first_reasons
+from tulle.stream._held import hide_few
+from tulle.stream._snapshots import Change, confined, draw, next_ranges, stacked
+from tulle.stream._state import StreamState
 from tulle.table._encoder import TableEncoder
-from tulle.table._frames import enter
 from tulle.table._precision import EXACT
 from tulle.table.schema import ColumnsLike, Schema
 
@@ -220,16 +214,30 @@ class StreamCondenser(BaseEstimator):
         dict of int to str
             A reason holds no value of the record.
         """
+        return self._screened(Batch.of(X, None, classwise=False, names=None))[0]
+
+    @alone
+    def _take_fine(self, X: Any, y: Any) -> dict[int, str]:
+        """Take in the records that are not refused; return the others by row, and why."""
+        body = self._require_groups()
+        refused, records = self._screened(
+            Batch.of(X, y, classwise=self.classwise, names=body.names)
+        )
+        if len(records.batch):
+            self._admit(body, records)
+        return refused
+
+    def _screened(self, batch: Batch) -> tuple[dict[int, str], Checked]:
+        """Return which records are refused, and the others as the groups take them."""
         fitted = self._require_groups()
-        frame, name = enter(X)[0], fitted.level_column
-        problems = [] if name is None else level_problems(frame[name])
-        problems += fitted.encoder.problems(frame)
-        reasons = first_reasons(problems)
-        fine = np.setdiff1d(np.arange(frame.height), list(reasons))
-        with np.errstate(over="ignore"):
-            standard = fitted.standardised(fitted.encoder.encode_arriving(frame[fine])[0])
-        far = first_reasons(reach_problems(standard))
-        return reasons | {int(fine[row]): reason for row, reason in far.items()}
+        refused = fitted.reasons(batch.frame)
+        fine = np.setdiff1d(np.arange(len(batch)), list(refused))
+        if refused:
+            batch = batch.only(fine)
+        name = fitted.level_column
+        levels = None if name is None else level_column(batch.frame, name, plain=False)
+        far, records = fitted.screened(self._with_levels(batch, levels))
+        return refused | {int(fine[row]): reason for row, reason in far.items()}, records
 
     def fit(self, X: Any, y: Any = None, levels: Any = None) -> Self:
         """Forget what was seen and take these records as the whole stream so far.
@@ -305,7 +313,7 @@ class StreamCondenser(BaseEstimator):
             )
         before = fitted.shown_ranges
         known = before if self.last_change_.held_back else None
-        fitted.shown_ranges = next_ranges(fitted.encoder, known, arrived, fitted.location)
+        fitted.shown_ranges = next_ranges(fitted.encoder, known, arrived, fitted.units)
         if self.last_change_.fresh or fitted.shown_ranges != before:
             fitted.shown_draw = fitted.next_draw()
         ranges = confined(fitted.encoder, fitted.shown_ranges)
@@ -341,7 +349,7 @@ class StreamCondenser(BaseEstimator):
         fitted = self._fitted.merged(other._fitted)
         merged._continue(fitted)
         with changing(merged):
-            admit_known(fitted)
+            fitted.admit_known()
         return merged
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
@@ -443,9 +451,7 @@ class StreamCondenser(BaseEstimator):
     @property
     def means_(self) -> Floats:
         means = self._moments.means
-        if not self._states:
-            return means
-        return means * self._fitted.encoder.scales_ + self._fitted.location
+        return self._fitted.units.natural(means) if self._states else means
 
     @property
     def covariances_(self) -> Floats:
@@ -484,7 +490,7 @@ class StreamCondenser(BaseEstimator):
                 "largest level among them, because their statistics were split; split='strict' "
                 "prevents this"
             )
-        newcomers = len(self._fitted.newcomers) if self._states else 0
+        newcomers = len(self._fitted.held.for_category()) if self._states else 0
         if newcomers:
             notes.append(
                 f"{counted(newcomers, 'record', 'have')} a category that too few others have so far"
@@ -511,7 +517,7 @@ class StreamCondenser(BaseEstimator):
         rows = []
         for label, state in self._states.items():
             named = {"class": label} if self.classwise else {}
-            rows += [named | {name: row[name] for name in shown} for row in state.history.rows]
+            rows += [named | {n: getattr(row, n) for n in shown} for row in state.history.rows]
         return rows
 
     def waiting_numbers(self) -> list[int]:
@@ -524,7 +530,7 @@ class StreamCondenser(BaseEstimator):
         body = self._require_seen()
         if isinstance(body, Beginning):
             return []
-        return sorted([*body.waiting_numbers(), *body.newcomers.numbers])
+        return sorted(held.number for held in body.held.records)
 
     @property
     def _fitted(self) -> Fitted:
@@ -587,22 +593,24 @@ class StreamCondenser(BaseEstimator):
     def _take(self, body: Beginning | Fitted, batch: Batch) -> None:
         """Condense records, or keep them until the initial ones are complete."""
         if isinstance(body, Fitted):
-            records = checked(body, batch)
-            with changing(self):
-                if self._fresh_container:
-                    body.adopt(batch)
-                    self._fresh_container = False
-                admit(body, records)
+            self._admit(body, body.checked(batch))
         elif body.seen + len(batch) < self._initial_size:
             body.keep(self, batch)
         else:
             collected = Batch.joined([*body.pending, batch])
             fitted, initial = body.settled(self, collected.part(0, self._initial_size))
-            rest = checked(fitted, collected.part(self._initial_size, len(collected)))
+            rest = fitted.checked(collected.part(self._initial_size, len(collected)))
             with changing(self):
-                start(fitted, initial, self.grouping)
-                admit(fitted, rest)
+                fitted.start(initial, self.grouping)
+                fitted.admit(rest)
                 self._body = fitted
+
+    def _admit(self, fitted: Fitted, records: Checked) -> None:
+        with changing(self):
+            if self._fresh_container:
+                fitted.adopt(records.batch)
+                self._fresh_container = False
+            fitted.admit(records)
 
     @property
     def _distribution(self) -> str:
@@ -635,13 +643,13 @@ class StreamCondenser(BaseEstimator):
         fitted = self._fitted
         frame, owners = draw(
             encoder,
-            fitted.location,
+            fitted.units,
             shown,
             fitted.generator(DRAWING, number),
             distribution=self._distribution,
             n_samples=n_samples,
         )
-        table = fitted.border.leave(hide_few(frame, encoder, shown, fitted.location))
+        table = fitted.border.leave(hide_few(frame, encoder, shown, fitted.units))
         if fitted.labels is None:
             return table
         return table, fitted.labels.of(list(fitted.states)).leave(owners)

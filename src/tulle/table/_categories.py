@@ -1,4 +1,4 @@
-"""Categories and booleans as dimensions: an indicator for each state, in a bounded width."""
+"""Categories as dimensions: an indicator for each state, in a bounded width."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tulle.errors import DataError
 from tulle.table._codecs import (
     Affine,
     Problem,
-    fields_from_json,
-    fields_to_json,
     never_missing,
     refuse,
     refuse_other_type,
@@ -26,6 +24,7 @@ from tulle.table._codecs import (
 from tulle.table._drawing import Grouped, among_present, choose_states
 from tulle.table._rare import Crowd, Hierarchy, merge_categories, nearest_codes
 from tulle.table._series import filled, free_name, is_missing, with_nulls
+from tulle.table._text_codes import as_codes, code_words
 from tulle.table.schema import Column, Kind
 
 _UNKNOWN = -2  # the place of a value that nothing takes in
@@ -60,16 +59,19 @@ class CategoryCodec:
     on_new: str = ""  # what a stream does with values that are not in the domain
     listed: tuple[Any, ...] = ()  # values that are expected, whether they occurred or not
     late: tuple[int, ...] = ()  # places of the values that a stream added to the domain
+    words: tuple[str, ...] | None = None  # of free text: each text is the first of them it has
 
     @classmethod
     def fit(
         cls, series: pl.Series, column: Column, *, max_width: int, crowd: Crowd | None = None
     ) -> CategoryCodec:
         """Learn the domain, in order of frequency, and the scale; ``crowd`` shares every value."""
+        words = tuple(code_words(series, crowd)) if column.text else None
+        series = series if words is None else as_codes(series, words)
         domain, counts = _counted(series)
         codec = cls(series.name, series.dtype, domain, counts, 0, False, weight=column.weight)
         codec.hierarchy, codec.keep_rare = column.hierarchy, column.keep_rare
-        codec.on_new, codec.listed = column.on_new, column.categories
+        codec.on_new, codec.listed, codec.words = column.on_new, column.categories, words
         codec.missing = bool(series.null_count())
         refuse(unlisted(series, column))
         if crowd is not None and not column.keep_rare:
@@ -150,7 +152,7 @@ class CategoryCodec:
             return nobody
         if self.on_new == "reject" and not self.listed:
             return nobody
-        if self.on_new == "other" and self.rest is not None:
+        if self.words is not None or (self.on_new == "other" and self.rest is not None):
             return nobody
         try:
             typed = series if series.dtype == self.dtype else series.cast(self.dtype, strict=False)
@@ -248,12 +250,6 @@ class CategoryCodec:
         picked = np.where(states == self.top, self.top + ranks, states) if self.tail else states
         return self._typed(picked, states == len(indicators) if self.missing else None)
 
-    def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
-    ) -> CategoryColumn:
-        """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
-        return self.as_known(series)
-
     def as_known(self, series: pl.Series) -> CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
 
@@ -263,7 +259,9 @@ class CategoryCodec:
         refuse(problems)
         codes = np.where(absent, -1, codes)
         other = self.rest if self.named_rest else None
-        moved = is_missing(self._places(series)) & (codes >= 0) if self.too_few[0] else None
+        moved = None
+        if self.too_few[0]:
+            moved = is_missing(self._places(self._coded(series))) & (codes >= 0)
         return CategoryColumn(self.name, codes, len(self.domain), other, self.keep_rare, moved)
 
     def restore(self, cells: Any) -> pl.Series:
@@ -277,6 +275,7 @@ class CategoryCodec:
         """Return the place of each value in the domain, which ones are missing, and what is
         wrong.
         """
+        series = self._coded(series)
         absent = is_missing(series)
         try:
             codes = self._places(series)
@@ -303,6 +302,10 @@ class CategoryCodec:
                 problems.append(never_missing(self, absent))
             absent = absent & False  # too few people miss it: the commonest value, at place 0
         return places, absent, problems
+
+    def _coded(self, series: pl.Series) -> pl.Series:
+        """Return the codes of free text; other categories are codes already."""
+        return series if self.words is None else as_codes(series, self.words)
 
     def _merged(self, values: pl.Series) -> Ints:
         """Return where values go that are not in the domain: -1 for missing, or ``_UNKNOWN``."""
@@ -419,15 +422,6 @@ class CategoryCodec:
             linear[-1, -1] = 1.0
         return Affine(linear, np.zeros(joined.width))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return everything that encoding and decoding need, as plain JSON values."""
-        return fields_to_json(self)
-
-    @classmethod
-    def from_json(cls, entries: dict[str, Any]) -> Self:
-        """Return the code that :meth:`to_json` wrote."""
-        return cls(**fields_from_json(entries))
-
 
 def unlisted(series: pl.Series, column: Column) -> list[Problem]:
     """Return the rows that hold none of the categories listed, if these are all there are."""
@@ -454,138 +448,6 @@ def _counted(series: pl.Series) -> tuple[pl.Series, Ints]:
     table = series.drop_nulls().alias("value").value_counts()
     table = table.sort("count", "value", descending=[True, False])
     return table["value"].alias(series.name), table["count"].cast(pl.Int64).to_numpy()
-
-
-_TRUTH = np.array([0.0, 1.0, 0.5])  # of false, true and missing
-
-
-@dataclass
-class BooleanCodec:
-    """One column of booleans: 0 or 1, and an indicator for missing where that occurred."""
-
-    name: str
-    missing: bool
-    observed: int
-    weight: float = 1.0
-    constant: bool = False
-    scales: Floats = field(default_factory=lambda: np.ones(1))
-    kind: Kind = Kind.BOOLEAN
-    few: tuple[int, ...] = ()  # of false, true and missing (0, 1, 2): what too few people hold
-    too_few: tuple[int, int] = (0, 0)  # how many of these, and their records
-    instead: int = 2  # what those become
-    keep_rare: bool = False
-
-    @classmethod
-    def fit(cls, series: pl.Series, column: Column, *, crowd: Crowd | None = None) -> BooleanCodec:
-        """Learn whether values are missing, and the scale; ``crowd`` shares what it shows."""
-        null = series.null_count()
-        codec = cls(series.name, null > 0, len(series) - null, column.weight)
-        codec.keep_rare = column.keep_rare
-        states = filled(series.cast(pl.Int64), 2)
-        if crowd is not None and not column.keep_rare:
-            held = np.array([crowd.hold(states == state) for state in range(3)])
-            enough = crowd.enough()
-            codec.few = tuple(np.flatnonzero((held > 0) & (held < enough)).tolist())
-            codec.instead = int(held.argmax()) if held.max() >= enough else 2
-            kept = [state for state in range(3) if held[state] >= enough]
-            codec.missing = 2 in kept or (bool(codec.few) and codec.instead == 2)
-            codec.too_few = (len(codec.few), int(np.isin(states, codec.few).sum()))
-        truth = codec._truth(series)
-        rate = float((truth == 0.5).mean()) if codec.missing and len(series) else 0.0
-        variance = float(truth.var()) + rate * (1 - rate) if len(series) else 0.0
-        codec.rescale(np.array([variance]))
-        return codec
-
-    def _truth(self, series: pl.Series) -> Floats:
-        """Return 0, 1, or a half where missing; what too few people hold is something else."""
-        states = filled(series.cast(pl.Int64), 2)
-        truth = _TRUTH[states]
-        for state in self.few:
-            truth[states == state] = _TRUTH[self.instead]
-        return truth
-
-    @property
-    def width(self) -> int:
-        return 1 + self.missing
-
-    @property
-    def feature_names(self) -> list[str]:
-        return [self.name, f"{self.name}=(missing)"][: self.width]
-
-    def problems(self, series: pl.Series) -> list[Problem]:
-        """Return the rows that are not true or false, and missing ones where there were none."""
-        if series.dtype not in (pl.Boolean, pl.Null):
-            return [wrong_type(self, series)]
-        if self.missing or 2 in self.few or not series.null_count():
-            return []
-        return [never_missing(self, is_missing(series))]
-
-    def encode(self, series: pl.Series, out: Floats) -> None:
-        """Write the dimensions of a column into ``out``, (n, width)."""
-        refuse(self.problems(series))
-        out[:, 0] = self._truth(series)
-        if self.missing:
-            out[:, 1] = out[:, 0] == 0.5
-
-    def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
-        """Return a column from its dimensions."""
-        gone = block[:, 1] if self.missing else np.zeros(len(block))
-        true = block[:, 0] - 0.5 * gone  # a missing record counts as half true
-        shares: list[Floats] = []
-        if grouped is not None:
-            away = grouped.means[:, 1] if self.missing else np.zeros(len(grouped.means))
-            held = grouped.means[:, 0] - 0.5 * away
-            shares = [1 - held - away, held, away]
-        states = choose_states([1 - true - gone, true, gone], shares, grouped)
-        return with_nulls(pl.Series(self.name, states == 1), states == 2)
-
-    def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
-    ) -> CategoryColumn:
-        """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
-        return self.as_known(series)
-
-    def as_known(self, series: pl.Series) -> CategoryColumn:
-        """Return the column as the synthesis of shapes takes it: codes, -1 where missing."""
-        refuse(self.problems(series))
-        truth = self._truth(series)
-        codes = np.where(truth == 0.5, -1, truth).astype(np.int64)
-        return CategoryColumn(self.name, codes, 2, keep_rare=self.keep_rare)
-
-    def restore(self, cells: Any) -> pl.Series:
-        """Return a column of booleans from codes, -1 where missing."""
-        return with_nulls(pl.Series(self.name, cells == 1), np.asarray(cells) < 0)
-
-    def merge(self, other: BooleanCodec) -> tuple[Self, Affine, Affine]:
-        """Return the code of both, and the way of each part into it."""
-        joined = replace(
-            self,
-            missing=self.missing or other.missing,
-            observed=self.observed + other.observed,
-            constant=self.constant and other.constant,
-            few=tuple(state for state in self.few if state in other.few),
-        )
-        joined.scales = np.full(joined.width, self.scales[0])
-        ways = [
-            Affine(np.eye(codec.width, joined.width), np.zeros(joined.width))
-            for codec in (self, other)
-        ]
-        return joined, ways[0], ways[1]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return everything that encoding and decoding need, as plain JSON values."""
-        return fields_to_json(self)
-
-    @classmethod
-    def from_json(cls, entries: dict[str, Any]) -> Self:
-        """Return the code that :meth:`to_json` wrote."""
-        return cls(**fields_from_json(entries))
-
-    def rescale(self, variances: Floats) -> None:
-        """Take the scale from the variances of the dimensions."""
-        variance = float(variances.sum())
-        self.constant = self.observed > 0 and variance == 0
-        self.scales = _one_scale(variance, self.weight, self.width)
 
 
 def _one_scale(variance: float, weight: float, width: int) -> Floats:

@@ -22,8 +22,15 @@ from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._threads import on_all_cores
 from tulle._types import Flags, Floats, Integers, Ints
 from tulle.errors import DataError, nearest_name
-from tulle.table._categories import BooleanCodec, CategoryCodec, unlisted
-from tulle.table._codecs import Affine, Codec, Problem, side_by_side
+from tulle.table._categories import CategoryCodec, unlisted
+from tulle.table._codecs import (
+    Affine,
+    Codec,
+    Problem,
+    fields_from_json,
+    fields_to_json,
+    side_by_side,
+)
 from tulle.table._drawing import Grouped
 from tulle.table._numbers import NumberCodec
 from tulle.table._ordered import OrderedCodec
@@ -290,7 +297,9 @@ class TableEncoder:
         Nothing that fewer than ``k`` people hold is shown; ``people`` is the person of each row,
         if people have several.
         """
-        return [codec.plain(frame[codec.name], k, rng, people) for codec in self._codecs]
+        for codec, _ in self._numbers():
+            codec.learn_shown(frame[codec.name], k, rng, people)
+        return [codec.as_known(frame[codec.name]) for codec in self._codecs]
 
     def merged(self) -> list[str]:
         """Return the columns with values that too few people hold."""
@@ -369,7 +378,8 @@ class TableEncoder:
         return {
             "names": self._names,
             "codecs": [
-                {"codec": type(codec).__name__, "fields": codec.to_json()} for codec in self._codecs
+                {"codec": type(codec).__name__, "fields": fields_to_json(codec)}
+                for codec in self._codecs
             ],
             "columns": [column.to_json() for column in self.columns_],
         }
@@ -380,7 +390,8 @@ class TableEncoder:
         encoder = cls()
         try:
             codecs = [
-                _CODECS[part["codec"]].from_json(part["fields"]) for part in entries["codecs"]
+                _CODECS[part["codec"]](**fields_from_json(part["fields"]))
+                for part in entries["codecs"]
             ]
             columns = Schema(Column.from_json(column) for column in entries["columns"])
             encoder._store(entries["names"], codecs, columns)
@@ -414,7 +425,7 @@ class TableEncoder:
 
 
 _CODECS: dict[str, type[Any]] = {
-    codec.__name__: codec for codec in (NumberCodec, CategoryCodec, OrderedCodec, BooleanCodec)
+    codec.__name__: codec for codec in (NumberCodec, CategoryCodec, OrderedCodec)
 }
 
 
@@ -449,21 +460,22 @@ def _fitted(
     kind = _agreed(column, series.dtype)
     if kind is Kind.CATEGORY:
         return CategoryCodec.fit(series, column, max_width=max_width, crowd=crowd)
-    if kind is Kind.ORDERED:
+    if kind in (Kind.ORDERED, Kind.BOOLEAN):
         return OrderedCodec.fit(series, column, crowd=crowd)
-    if kind is Kind.BOOLEAN:
-        return BooleanCodec.fit(series, column, crowd=crowd)
     return NumberCodec.fit(series, column, find_decimals=not plain, crowd=crowd, heaps=heaps)
 
 
 def _agreed(column: Column, dtype: Any) -> Kind:
     """Return the declared kind, if values of that type can be of it."""
     declared, natural = column.kind, kind_of(dtype)
+    if column.text:
+        return Kind.CATEGORY
     if declared is Kind.TEXT:
         raise DataError(
             f"column '{column.name}' looks like free text or an identifier, since nearly every "
             "value is different, or is declared as text: free text cannot be condensed. Leave it "
-            "out, give it the role 'identifier' or 'ignored', or declare it a category"
+            "out, give it the role 'identifier' or 'ignored', declare it a category, or ask for "
+            'codes: text = "codes"'
         )
     if declared is Kind.CATEGORY or declared is natural:
         return declared

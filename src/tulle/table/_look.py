@@ -311,9 +311,16 @@ def find_codes(values: pl.Series, k: int, *, is_count: bool = False) -> list[Num
 
 
 def _low_codes(different: Floats, counts: NDArray[np.uint32], k: int) -> list[NumberCode]:
-    """Find a few negative whole numbers below values that are never negative."""
+    """Find a few negative whole numbers below values that are never negative.
+
+    Codes count down from -1 or up from -9: where -2 and -6 stand without -1 and -5, they are
+    differences.
+    """
     negative = int((different < 0).sum())
     if not 1 <= negative <= _FAMILY or len(different) - negative < 2:
+        return []
+    middle = [value for value in different[:negative].tolist() if -7 < value < -1]
+    if negative > 1 and any(value + 1 not in different for value in middle):
         return []
     found = []
     for value, rows in zip(different[:negative], counts[:negative], strict=True):

@@ -19,8 +19,6 @@ from tulle.table._codecs import (
     Affine,
     Problem,
     family_of,
-    fields_from_json,
-    fields_to_json,
     never_missing,
     refuse,
     refuse_other_type,
@@ -35,7 +33,17 @@ from tulle.table._drawing import (
     one_of_two,
     round_keeping_means,
 )
-from tulle.table._precision import EXACT, common_decimals, decimals_of, tick_sizes
+from tulle.table._precision import (
+    EXACT,
+    HOUR,
+    HOURS,
+    common_decimals,
+    decimals_of,
+    emptiest_hour,
+    hours_of_day,
+    in_singles,
+    tick_sizes,
+)
 from tulle.table._rare import Crowd, Tails, safe_bounds
 from tulle.table._series import filled, is_missing, with_nulls
 from tulle.table._states import (
@@ -47,16 +55,10 @@ from tulle.table._states import (
     UNREAD,
     States,
     Writing,
+    whole_set,
     writing_of,
 )
 from tulle.table.schema import Column, Kind
-
-
-def mean_of(values: Floats) -> float:
-    """Return the mean, also of numbers whose sum would overflow."""
-    largest = float(np.abs(values).max())
-    mean = float(np.mean(values / largest) * largest) if largest > 1e290 else float(values.mean())
-    return min(max(mean, float(values.min())), float(values.max()))
 
 
 def spread_of(values: Floats) -> float:
@@ -83,15 +85,9 @@ def is_present(block: Floats) -> Flags:
 
 
 _ROUNDING = 1e-9
-_TRACE = 1e-6  # of the records: what an empty hour counts
-_FEW = 0.05  # of the records: those at hours that are not kept
-_HOUR = 3600 * 10**9  # nanoseconds, in which times of day are counted
-_DAY = 24 * _HOUR
-_HOURS = np.arange(25.0)
+_DAY = 24 * HOUR
 _MISSING = (NULL, NAN, UNREAD)
 _HEAPS = 4  # of a column, at most: each is a dimension
-_SET = 10  # whole numbers that a column may consist of, each of them a state
-_STRAYS = 0.01  # of the people: they may hold other numbers all the same
 
 
 @dataclass
@@ -129,6 +125,13 @@ class NumberCodec:
     clock: tuple[float, ...] = ()  # of time stamps: shares of a day's records before each hour
     heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
     shown: tuple[int | None, bool] = (0, False)  # decimals, and whether numbers are codes
+    single: bool = False  # doubles that hold numbers of single precision, and will again
+
+    def __post_init__(self) -> None:
+        """Refuse what a saved code may hold if somebody has changed it."""
+        parts = isinstance(self.tails, Tails | None) and isinstance(self.writing, Writing | None)
+        if not parts or type(self.least) is not int or self.least < 1:
+            raise ValueError("the parts of a code are of other types")
 
     @classmethod
     def fit(
@@ -163,10 +166,13 @@ class NumberCodec:
         codec.observed, codec.unread = len(present), int((states == UNREAD).sum())
         if len(present):
             codec.low, codec.high = float(present.min()), float(present.max())
-            codec.fill = mean_of(present)
+            unit = 2.0**-60 if max(-codec.low, codec.high) > 1e290 else 1.0  # sums may overflow
+            mean = float((present * unit).mean()) / unit
+            codec.fill = min(max(mean, codec.low), codec.high)
         codec.pair = only_two(present)
         if kind is Kind.DECIMAL and find_decimals:
             codec.decimals = decimals_of(present, inner)
+            codec.single = inner == pl.Float64 and in_singles(present)
         if crowd is not None:
             codec._fit_bounds(present, crowd, here)
         if column.bounds is not None and (codec.fixed or not len(present)):
@@ -184,7 +190,7 @@ class NumberCodec:
         crowd = crowd.among(here)
         weights = weigh_people(crowd.people, len(crowd.kept)) * crowd.kept
         enough = crowd.enough()
-        found = _whole_set(values[here], weights, enough)
+        found = whole_set(values[here], weights, enough)
         found = found or find_heaps(values[here], weights, enough, _HEAPS)
         self.heaps = tuple(found)
         if found:
@@ -277,10 +283,10 @@ class NumberCodec:
             states = np.array([PRESENT, *self.extra], dtype=np.int8)[chosen]
         return self._typed(self._snapped(values, states, grouped, snap), states)
 
-    def plain(
+    def learn_shown(
         self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
-    ) -> NumberColumn:
-        """Return the column as the synthesis of shapes takes it, and learn what it may show."""
+    ) -> None:
+        """Learn the steps, hours and decimals that a release may show."""
         values, states, problems = self._read(series)
         refuse(problems)
         here = states == PRESENT
@@ -294,10 +300,11 @@ class NumberCodec:
                 self.clock = hours_of_day(self._days(values)[1], people, draw_threshold(k, rng))
                 decimals = None if self.clock else 0
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
-            found = common_decimals(values, people, few, series.dtype)
+            self.single = self.dtype == pl.Float64 and in_singles(values, people, few)
+            kept = pl.Float32 if self.single else series.dtype
+            found = common_decimals(values, people, few, kept)
             decimals = self.decimals if found is None else found
         self.shown = decimals, self.kind is Kind.INTEGER and looks_coded(values, k)
-        return self.as_known(series)
 
     def as_known(self, series: pl.Series) -> NumberColumn:
         """Return numbers, NaN where missing, in steps and decimals that were learnt before."""
@@ -308,6 +315,8 @@ class NumberCodec:
             values = self.to_cells(values)
         # null is NaN; where there is no null, NaN of floats is
         special = [s for s in np.unique(states).tolist() if s > NULL and s != self._absent]
+        if self.single and self.shown[0] is not None:
+            values = np.round(values, self.shown[0])
         values = np.where(present, values, np.nan)
         for state in special:
             values[states == state] = STATE * state
@@ -336,7 +345,7 @@ class NumberCodec:
         if not self.clock:
             return (ticks - self.steps[1]) / self.steps[0]
         days, hours = self._days(ticks)
-        return days + np.interp(hours, _HOURS, self.clock)
+        return days + np.interp(hours, HOURS, self.clock)
 
     def cells_of_days(self, days: Floats) -> Floats:
         """Return days since 1970 as a synthesis takes them, in whole ticks."""
@@ -347,7 +356,7 @@ class NumberCodec:
         """Return the ticks of what :meth:`to_cells` gave."""
         if self.clock:
             days = np.floor(cells)
-            hours = np.interp(cells - days, self.clock, _HOURS)
+            hours = np.interp(cells - days, self.clock, HOURS)
             day = tick_sizes(self.dtype)[0] / self.tick
             ticks = (days + hours / 24) * day - self._since_midnight
             cells = np.rint((ticks - self.steps[1]) / self.steps[0])
@@ -445,7 +454,8 @@ class NumberCodec:
             return True
         if self.kind is not Kind.DATETIME:
             return family_of(dtype) == "number"
-        return family_of(dtype) == family_of(self.dtype) and _zone(dtype) == _zone(self.dtype)
+        zones = {getattr(one, "time_zone", None) for one in (dtype, self.dtype)}
+        return family_of(dtype) == family_of(self.dtype) and len(zones) == 1
 
     def _not_finite(self, values: Floats, states: States) -> list[Problem]:
         """Mark what is not a number, and find what is infinite."""
@@ -552,9 +562,7 @@ class NumberCodec:
     def _snapped(
         self, values: Floats, states: NDArray[Any] | None, grouped: Grouped | None, snap: bool
     ) -> Floats:
-        """Snap values to the range, keeping the groups' means where it can, and to the
-        precision.
-        """
+        """Snap values to range and precision, keeping the groups' means where it can."""
         if self.kind is Kind.DECIMAL and not snap:
             return values
         low, high = self.low, self.high
@@ -593,6 +601,8 @@ class NumberCodec:
         elif self.kind is Kind.INTEGER:
             series = pl.Series(self.name, values.astype(np.int64))
         else:
+            if self.single:
+                values = values.astype(np.float32).astype(np.float64)
             if states is not None:
                 values = np.where(states == NAN, np.nan, values)
             series = pl.Series(self.name, values)
@@ -626,6 +636,7 @@ class NumberCodec:
                 f"column '{self.name}' has different special values in the two tables: fit both "
                 "with the same policy"
             )
+        places = [np.inf if codec.decimals is None else codec.decimals for codec in observed]
         heaps = tuple(sorted({heap for codec in observed for heap in codec.heaps}))
         writing = next((codec.writing for codec in observed if codec.writing is not None), None)
         if writing is not None and heaps:
@@ -641,7 +652,7 @@ class NumberCodec:
             too_few=(self.too_few[0] + other.too_few[0], self.too_few[1] + other.too_few[1]),
             extra=[],
             observed=self.observed + other.observed,
-            decimals=_coarsest(observed),
+            decimals=int(max(places)) if max(places) < np.inf else None,
         )
         states = {joined._state_in(codec, s) for codec in (self, other) for s in codec.extra}
         joined.extra = sorted(states)
@@ -653,7 +664,10 @@ class NumberCodec:
         if not joined.fixed:
             joined.low = min(_moved(codec.low, codec, joined) for codec in observed)
             joined.high = max(_moved(codec.high, codec, joined) for codec in observed)
-        pairs = {_moved_pair(codec, joined) for codec in observed}
+        pairs = {
+            codec.pair and tuple(_moved(end, codec, joined) for end in codec.pair)
+            for codec in observed
+        }
         joined.pair = pairs.pop() if len(pairs) == 1 else None
         joined.scales = np.concatenate([self.scales[:1], np.ones(len(joined.extra))])
         return joined, self._way_into(joined), other._way_into(joined)
@@ -680,96 +694,7 @@ class NumberCodec:
             linear[place, 0] = joined.fill - _moved(self.fill, self, joined)
         return Affine(linear, shift)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return everything that encoding and decoding need, as plain JSON values."""
-        return fields_to_json(self)
-
-    @classmethod
-    def from_json(cls, entries: dict[str, Any]) -> Self:
-        """Return the code that :meth:`to_json` wrote."""
-        codec = cls(**fields_from_json(entries))
-        if not isinstance(codec.tails, Tails | None) or not isinstance(
-            codec.writing, Writing | None
-        ):
-            raise TypeError("the parts of a code are of other types")
-        if type(codec.least) is not int or codec.least < 1:
-            raise ValueError("the people behind a bound are not a count")
-        return codec
-
-
-def emptiest_hour(ticks: Ints) -> int:
-    """Return the hour around which the fewest times of day lie, in nanoseconds."""
-    counts = np.bincount(ticks // _HOUR % 24, minlength=24)
-    apart = np.abs(_HOURS[:24, None] - (_HOURS[None, :24] + 0.5))
-    near = np.exp(-np.minimum(apart, 24 - apart) / 2)
-    return int((near @ counts).argmin()) * _HOUR
-
-
-def hours_of_day(hours: Floats, people: Ints | None, enough: float) -> tuple[float, ...]:
-    """Return the share of records before each hour; nothing if it would rest on too few people.
-
-    Hours are taken together until enough people are in them, if it can be without a gap; those of
-    the few beyond are as empty ones. These keep a trace, so that a clock that shows them can be
-    read.
-    """
-    places = np.clip(hours.astype(np.int64), 0, 23)
-    for parted in (True, False):
-        shares = _taken_together(places, people, enough, parted=parted) / max(len(places), 1)
-        if shares.sum() >= 1 - _FEW:
-            before = np.r_[0.0, np.cumsum(shares + _TRACE)]
-            return tuple((before / before[-1]).tolist())
-    return ()
-
-
-def _taken_together(places: Ints, people: Ints | None, enough: float, *, parted: bool) -> Floats:
-    """Return the records of each hour, evenly among hours that are taken together.
-
-    ``parted``: neither an empty hour is in between, nor one that has enough people of its own.
-    """
-    counts, shares, first = np.bincount(places, minlength=24), np.zeros(24), 0
-    for hour in np.flatnonzero(counts).tolist():
-        alone = people_among(places == hour, people) >= enough
-        if parted and (alone or not counts[hour - 1]):
-            first = hour
-        if alone or people_among((places >= first) & (places <= hour), people) >= enough:
-            first += int(np.flatnonzero(counts[first:])[0])
-            shares[first : hour + 1] = counts[first : hour + 1].mean()
-            first = hour + 1
-    return shares
-
-
-def _zone(dtype: Any) -> str | None:
-    return getattr(dtype, "time_zone", None)
-
-
-def _coarsest(observed: list[NumberCodec]) -> int | None:
-    """Return the decimals that hold the values of all parts."""
-    decimals = [codec.decimals for codec in observed]
-    return None if None in decimals else max(places for places in decimals if places is not None)
-
-
-def _whole_set(values: Floats, people: Floats, enough: float) -> list[float]:
-    """Return the numbers of a column of few whole ones, except the commonest; none of others.
-
-    Each is held by enough people. The commonest one stays a number, so that new ones have a place.
-    """
-    distinct, place = np.unique(values, return_inverse=True)
-    held = np.bincount(place, weights=people, minlength=len(distinct))
-    common = held >= enough
-    few = 2 < common.sum() <= _SET and bool((distinct == np.rint(distinct)).all())
-    if not few or held[~common].sum() > _STRAYS * held.sum():
-        return []
-    common[held.argmax()] = False
-    return [float(number) for number in distinct[common]]
-
 
 def _moved(value: float, codec: NumberCodec, joined: NumberCodec) -> float:
     """Return a value in the units of the whole: ticks since its start."""
     return value * (codec.tick / joined.tick) + (codec.origin - joined.origin) / joined.tick
-
-
-def _moved_pair(codec: NumberCodec, joined: NumberCodec) -> tuple[float, float] | None:
-    if codec.pair is None:
-        return None
-    low, high = codec.pair
-    return _moved(low, codec, joined), _moved(high, codec, joined)

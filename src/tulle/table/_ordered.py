@@ -1,4 +1,4 @@
-"""Few values in an order as dimensions: answers from 1 to 5, stages, deciles.
+"""Few values in an order as dimensions: answers from 1 to 5, stages, deciles, false and true.
 
 Values are compared by how many steps lie between them, but never averaged: each group gives out
 the values that its records had.
@@ -13,12 +13,10 @@ import numpy as np
 import polars as pl
 
 from tulle._shape.columns import CategoryColumn, NumberColumn
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 from tulle.table._codecs import (
     Affine,
     Problem,
-    fields_from_json,
-    fields_to_json,
     never_missing,
     refuse,
     refuse_other_type,
@@ -33,11 +31,12 @@ from tulle.table._words import places_on_scale
 from tulle.table.schema import Column, Kind
 
 _UNKNOWN = -1
+_POOL = 1.5  # times k people that one number may stand for: enough wherever k to 1.5 k are drawn
 
 
 @dataclass
 class OrderedCodec:
-    """One column of ordered values.
+    """One column of ordered values, or of booleans, which are two.
 
     Dimensions: for each value but the first, whether a record has it or a later one; then an
     indicator for each special value and one for missing, where these occurred. Records without a
@@ -63,19 +62,21 @@ class OrderedCodec:
         """Learn the values in their order, and the scale; ``crowd`` shares every value."""
         words = {plain_text(value) for value in column.special}
         values = series.drop_nulls().unique().alias(series.name)
+        if series.dtype == pl.Boolean:  # both are known, whether they occur or not
+            values = pl.Series(series.name, [False, True])
         is_special = pl.Series([plain_text(v) in words for v in values.to_list()], dtype=pl.Boolean)
         domain, special = _sorted(values.filter(~is_special)), _sorted(values.filter(is_special))
         codec = cls(
             series.name, series.dtype, domain, special, series.null_count() > 0, np.zeros(0), 0
         )
         codec.weight, codec.keep_rare = column.weight, column.keep_rare
+        codec.kind = Kind.BOOLEAN if series.dtype == pl.Boolean else Kind.ORDERED
         if crowd is not None and not column.keep_rare:
             codec._leave_rare_out(series, crowd)
         codes = codec._codes(series)[0]
         steps = len(codec.domain)
         codec.observed = int((codes < steps).sum())
         counts = np.bincount(codes[codes < steps], minlength=max(steps, 1))
-        codec.commonest = int(counts.argmax())
         codec.fill = (counts[::-1].cumsum()[::-1] / max(codec.observed, 1))[1:]
         block = np.empty((len(series), codec.width))
         codec._fill_in(codes, block)
@@ -91,7 +92,12 @@ class OrderedCodec:
         rows = int(np.isin(codes, np.flatnonzero(few[:-1])).sum())
         self.too_few = (int(few[:-1].sum()), rows)
         steps = len(self.domain)
-        self.domain = self.domain.filter(pl.Series(~few[:steps]))
+        numbers = None if self.dtype == pl.String else self._numbers()
+        kept = ~few[:steps]
+        if numbers is not None:
+            kept = _with_pools(numbers, np.where(codes < steps, codes, -1), kept, crowd, enough)
+        self.domain = self.domain.filter(pl.Series(kept))
+        self.commonest = int(np.argmax(held[:steps][kept])) if kept.any() else 0
         self.special = self.special.filter(pl.Series(~few[steps:-1]))
         if few[-1] or not self.missing:
             self.missing = not len(self.domain)
@@ -104,12 +110,15 @@ class OrderedCodec:
     @property
     def feature_names(self) -> list[str]:
         names = [f"{self.name}>={value}" for value in self.domain.to_list()[1:]]
+        if self.kind is Kind.BOOLEAN:
+            names = [self.name] * len(names)
         names += [f"{self.name}={value}" for value in self.special.to_list()]
         return [*names, *([f"{self.name}=(missing)"] if self.missing else [])] or [self.name]
 
     @property
     def constant(self) -> bool:
-        return len(self.domain) == 1 and not self.missing and not len(self.special)
+        alone = bool(np.isin(self.fill, (0.0, 1.0)).all())  # nobody has any of the others
+        return self.observed > 0 and alone and not self.missing and not len(self.special)
 
     def problems(self, series: pl.Series) -> list[Problem]:
         """Return the rows that are missing or hold a value where that did not occur before."""
@@ -157,12 +166,6 @@ class OrderedCodec:
         places = with_nulls(pl.Series(np.where(gone, 0, states)), gone)
         return values.gather(places).alias(self.name)
 
-    def plain(
-        self, series: pl.Series, k: int, rng: np.random.Generator, people: Ints | None
-    ) -> NumberColumn | CategoryColumn:
-        """Return the column as the synthesis of shapes takes it; there is nothing to learn."""
-        return self.as_known(series)
-
     def as_known(self, series: pl.Series) -> NumberColumn | CategoryColumn:
         """Return the column as the synthesis of shapes takes it.
 
@@ -198,7 +201,7 @@ class OrderedCodec:
 
     def _numbers(self) -> Floats | None:
         """Return the values as numbers; None if they have no scale, or are kept however rare."""
-        if self.keep_rare or self.dtype in (pl.Enum, pl.Categorical):
+        if self.keep_rare or self.dtype in (pl.Enum, pl.Categorical, pl.Boolean):
             return None
         if self.dtype == pl.String:
             return _on_a_line(self.domain)
@@ -209,6 +212,8 @@ class OrderedCodec:
         absent = is_missing(series)
         values = pl.concat([self.domain, self.special])
         size = len(values)
+        if self.dtype == pl.Boolean and series.dtype not in (pl.Boolean, pl.Null):
+            return np.zeros(len(series), np.int64), [wrong_type(self, series)]
         try:
             if series.dtype != self.dtype:
                 series = series.cast(self.dtype, strict=False)
@@ -296,15 +301,6 @@ class OrderedCodec:
             linear[others[-1], -1] = 1.0
         return Affine(linear, shift)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return everything that encoding and decoding need, as plain JSON values."""
-        return fields_to_json(self)
-
-    @classmethod
-    def from_json(cls, entries: dict[str, Any]) -> Self:
-        """Return the code that :meth:`to_json` wrote."""
-        return cls(**fields_from_json(entries))
-
 
 def _nearest(known: Floats, asked: Floats) -> Ints:
     """Return the place of the nearest of some ascending numbers."""
@@ -312,6 +308,30 @@ def _nearest(known: Floats, asked: Floats) -> Ints:
     before = np.maximum(after - 1, 0)
     lower = np.abs(asked - known[before]) <= np.abs(known[after] - asked)
     return np.where(lower, before, after)
+
+
+def _with_pools(numbers: Floats, codes: Ints, kept: Flags, crowd: Crowd, enough: float) -> Flags:
+    """Return which numbers stay: those of enough people, and one for each stretch of the others.
+
+    A stretch of rare numbers that enough people share has the median of these people: the answers
+    17 and 18 end a scale together where neither could alone. Rare numbers become the nearest one.
+    """
+    held = crowd.held(codes, len(numbers))
+    pools = np.zeros(len(numbers), dtype=bool)
+    edges = np.flatnonzero(np.diff(np.r_[True, kept, True]))
+    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist()):
+        rises = np.cumsum(held[first:last])
+        parts = int(rises[-1] // (_POOL * crowd.k))
+        middles = (np.arange(parts) + 0.5) / max(parts, 1) * rises[-1]
+        pools[first + np.searchsorted(rises, middles)] = True
+    while pools.any():
+        places = np.flatnonzero(kept | pools)
+        near = np.r_[_nearest(numbers[places], numbers), -1][codes]
+        shared = np.where(pools[places], crowd.held(near, len(places)), np.inf)
+        if shared.min() >= enough:
+            break
+        pools[places[shared.argmin()]] = False
+    return kept | pools
 
 
 def _on_a_line(texts: pl.Series) -> Floats | None:

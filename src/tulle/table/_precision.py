@@ -1,4 +1,4 @@
-"""How exact the values of a column are: decimals of numbers, and units of points in time."""
+"""How exact the values of a column are: decimals of numbers, units and hours of points in time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from tulle._people import people_among
 from tulle._types import Floats, Ints
 
 EXACT = 2**53  # whole numbers up to here are exact as floats
+_DIGITS = 1e-12  # relative: what a file may cut from the seventeen digits of a float
+_DECIMALS = 13  # with so many a float is as it comes
+_DECIMALS_OF_SINGLES = 6
 _DAY = 86_400
+HOUR = 3600 * 10**9  # nanoseconds, in which times of day are counted
+HOURS = np.arange(25.0)
+_TRACE = 1e-6  # of the records: what an empty hour counts
+_FEW = 0.05  # of the records: those at hours that are not kept
 
 
 def tick_sizes(dtype: Any) -> list[int]:
@@ -25,6 +32,26 @@ def tick_sizes(dtype: Any) -> list[int]:
     return whole + [second // 10**digits for digits in (3, 6, 9) if second >= 10**digits]
 
 
+def in_singles(values: Floats, people: Ints | None = None, few: float = 1) -> bool:
+    """Tell whether doubles hold numbers of single precision, but for ``few`` people.
+
+    Programs that store 0.91 in four bytes export 0.9100000262260437. Numbers of few decimals, which
+    may be exact in four bytes too, are not meant.
+    """
+    for part, owners in ((values[:100], None), (values, people)):
+        with np.errstate(over="ignore"):
+            away = np.abs(part - part.astype(np.float32))
+        if people_among(~(away <= _DIGITS * np.abs(part)), owners) >= max(few, 1):
+            return False
+    long = np.round(values, _DECIMALS - 1) != values
+    return people_among(long, people) >= max(few, 1)
+
+
+def as_decimals(series: pl.Series) -> pl.Series:
+    """Return numbers of single precision as the decimals that they stand for: 0.91."""
+    return series.cast(pl.Float32).cast(pl.String).cast(pl.Float64)
+
+
 def decimals_of(values: Floats, dtype: Any) -> int | None:
     """Return the number of decimals that no value exceeds, or None for floats as they come."""
     scale = getattr(dtype, "scale", None)
@@ -33,9 +60,9 @@ def decimals_of(values: Floats, dtype: Any) -> int | None:
     if not len(values):
         return None
     largest = float(np.abs(values).max())
-    single = dtype == pl.Float32
+    single = dtype == pl.Float32 or in_singles(values)
     kept = values.astype(np.float32) if single else values
-    for decimals in range(6 if single else 13):
+    for decimals in range(_DECIMALS_OF_SINGLES if single else _DECIMALS):
         if largest * 10**decimals >= EXACT:
             return None
         # most columns of floats fail on their first few values: look at those first
@@ -55,10 +82,51 @@ def common_decimals(values: Floats, people: Ints | None, few: float, dtype: Any)
     one too large to have decimals, would show in every row of a release.
     """
     single = dtype == pl.Float32
-    for decimals in range(6 if single else 13):
-        rounded = np.round(values, decimals)
-        same = (rounded.astype(np.float32) == values) if single else (rounded == values)
+    kept = values.astype(np.float32) if single else values
+    for decimals in range(_DECIMALS_OF_SINGLES if single else _DECIMALS):
+        same = np.round(kept.astype(np.float64), decimals).astype(kept.dtype) == kept
         same &= np.abs(values) < EXACT / 10.0**decimals
         if people_among(~same, people) < few:
             return decimals_of(values[same], dtype)
     return decimals_of(values, dtype)
+
+
+def emptiest_hour(ticks: Ints) -> int:
+    """Return the hour around which the fewest times of day lie, in nanoseconds."""
+    counts = np.bincount(ticks // HOUR % 24, minlength=24)
+    apart = np.abs(HOURS[:24, None] - (HOURS[None, :24] + 0.5))
+    near = np.exp(-np.minimum(apart, 24 - apart) / 2)
+    return int((near @ counts).argmin()) * HOUR
+
+
+def hours_of_day(hours: Floats, people: Ints | None, enough: float) -> tuple[float, ...]:
+    """Return the share of records before each hour; nothing if it would rest on too few people.
+
+    Hours are taken together until enough people are in them, if it can be without a gap; those of
+    the few beyond are as empty ones. These keep a trace, so that a clock that shows them can be
+    read.
+    """
+    places = np.clip(hours.astype(np.int64), 0, 23)
+    for parted in (True, False):
+        shares = _taken_together(places, people, enough, parted=parted) / max(len(places), 1)
+        if shares.sum() >= 1 - _FEW:
+            before = np.r_[0.0, np.cumsum(shares + _TRACE)]
+            return tuple((before / before[-1]).tolist())
+    return ()
+
+
+def _taken_together(places: Ints, people: Ints | None, enough: float, *, parted: bool) -> Floats:
+    """Return the records of each hour, evenly among hours that are taken together.
+
+    ``parted``: neither an empty hour is in between, nor one that has enough people of its own.
+    """
+    counts, shares, first = np.bincount(places, minlength=24), np.zeros(24), 0
+    for hour in np.flatnonzero(counts).tolist():
+        alone = people_among(places == hour, people) >= enough
+        if parted and (alone or not counts[hour - 1]):
+            first = hour
+        if alone or people_among((places >= first) & (places <= hour), people) >= enough:
+            first += int(np.flatnonzero(counts[first:])[0])
+            shares[first : hour + 1] = counts[first : hour + 1].mean()
+            first = hour + 1
+    return shares

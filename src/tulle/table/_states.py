@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._types import Floats
 from tulle.errors import DataError
 from tulle.table._date_format import EPOCHS, parse_dates, read_dates, sort_of, write_dates
 from tulle.table._number_format import NumberFormat, read_numbers
@@ -26,6 +27,8 @@ PRESENT, NULL, NAN, UNREAD, FIRST = 0, 1, 2, 3, 4
 STATE = -1e300  # times a state: where it lies among numbers in a synthesis, beyond all of them
 _EXPONENT = r"^-?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"
 _TEXTS = (pl.String, pl.Categorical)
+_SET = 10  # whole numbers that a column may consist of, each of them a state
+_STRAYS = 0.01  # of the people: they may hold other numbers all the same
 
 States = NDArray[np.int8]
 
@@ -225,3 +228,18 @@ def _first(read: Sequence[pl.Series]) -> pl.Series:
     for other in read[1:]:
         found = found.zip_with(found.is_not_null(), other)
     return found
+
+
+def whole_set(values: Floats, people: Floats, enough: float) -> list[float]:
+    """Return the numbers of a column of few whole ones, except the commonest; none of others.
+
+    Each is held by enough people. The commonest one stays a number, so that new ones have a place.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    held = np.bincount(place, weights=people, minlength=len(distinct))
+    common = held >= enough
+    few = 2 < common.sum() <= _SET and bool((distinct == np.rint(distinct)).all())
+    if not few or held[~common].sum() > _STRAYS * held.sum():
+        return []
+    common[held.argmax()] = False
+    return [float(number) for number in distinct[common]]

@@ -67,7 +67,7 @@ CONTEXT: Mapping[str, str] = MappingProxyType(
         "decided_by": "Who decides",
     }
 )
-_ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL)
+_ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL, Role.WEIGHT)
 COLUMN_OPTIONS = (  # of a column in a policy
     "kind",
     "role",
@@ -82,6 +82,7 @@ COLUMN_OPTIONS = (  # of a column in a policy
     "closeness",
     "categories",
     "on_new",
+    "text",
     "reason",
 )
 _LONGEST = 4 << 20  # characters: 10,000 columns take half of it
@@ -373,6 +374,7 @@ def _column(name: str, entry: Any) -> Column:
         closeness=entry.get("closeness"),
         categories=_special(name, "categories", entry.get("categories", [])),
         on_new=_text(name, entry, "on_new"),
+        text=_text(name, entry, "text"),
     )
     wrong = contradiction(column)
     if wrong:
@@ -481,6 +483,7 @@ _HEAD = """\
 #        sensitive          what others may want to learn
 #        target             what a miner wants to predict (at most one)
 #        level              the privacy level of each record (at most one)
+#        weight             of a survey: totals and means are kept as weighted by it (at most one)
 #        ignored            left out of the release
 # kind   integer, decimal, category, ordered (answers 1-5, stages), boolean, datetime or text
 # bounds = [lowest, highest]   limits that everybody knows; without them limits come from
@@ -494,6 +497,7 @@ _HEAD = """\
 # categories = ["A", "B"]      the categories that are expected; others are refused, or treated as
 #                              on_new says in a stream: "wait" (until k people hold it), "other",
 #                              "reject"
+# text = "codes"               of remarks (kind text): one word of each that k people use
 # diversity = 3                of a sensitive column: different values that each group must hold
 # closeness = 0.2              of a sensitive column: how far a group's values may lie from all
 # weight = 2                   the column counts twice when records are compared

@@ -48,6 +48,7 @@ class Role(StrEnum):
     ``"sensitive"``           what an attacker wants to learn
     ``"target"``              what a miner wants to predict
     ``"level"``               the privacy level of each record; used, not released
+    ``"weight"``              how many people a record stands for; released weights add up alike
     ``"ignored"``             left out of the release
     ========================  ===============================================================
 
@@ -64,6 +65,7 @@ class Role(StrEnum):
     SENSITIVE = "sensitive"  # what an attacker wants to learn
     TARGET = "target"  # what a miner wants to predict; class-wise condensation keeps it apart
     LEVEL = "level"  # the privacy level of each record
+    WEIGHT = "weight"  # of a survey: how many people a record stands for
     IGNORED = "ignored"  # left out of the release
 
     @property
@@ -126,6 +128,9 @@ class Column:
         them: ``"wait"``, its records wait until as many people hold it as the largest level among
         them; ``"other"``, it counts as the category "other"; ``"reject"``, its records are
         refused. By default ``"reject"`` if there are ``categories``, otherwise ``"wait"``.
+    text : {"", "codes"}
+        What becomes of free text: ``"codes"`` releases one word of each text that at least ``k``
+        people use, and missing where a text has none. By default free text cannot be released.
 
     Examples
     --------
@@ -151,6 +156,7 @@ class Column:
     closeness: float | None = None
     categories: tuple[str | float, ...] = ()
     on_new: str = ""
+    text: str = ""
 
     @property
     def special(self) -> tuple[str | float, ...]:
@@ -451,6 +457,8 @@ def contradiction(column: Column) -> str:
     if (column.categories or column.on_new) and kind is not Kind.CATEGORY:
         option = "'categories'" if column.categories else "'on_new'"
         return f"has {option}, but its kind is {kind}, not a category"
+    if column.text and (kind is not Kind.TEXT or column.text != "codes"):
+        return "has an option 'text' that is not \"codes\", or is not of the kind text"
     if column.on_new and column.on_new not in ON_NEW:
         return f"has an unknown 'on_new': {nearest_name(str(column.on_new), ON_NEW)}"
     return _wrong_demand(column)

@@ -1,4 +1,4 @@
-"""Reading and writing item numbers, byte by byte. Twins in NumPy: ``fimi.py``."""
+"""Reading and writing item numbers, byte by byte."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tulle._types import Codes, Flags
 from tulle.errors import DataError
 
 Rows = npt.NDArray[np.int64]
-_MANY = 100_000  # items; fewer are not worth the start of a compiler or of polars
+_MANY = 100_000  # items; fewer are not worth the start of polars
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,14 +106,12 @@ class Transactions:
         """
         starts = np.asarray(indptr, dtype=np.int64)
         codes = np.asarray(items, dtype=np.int32)
-        if len(codes) > _MANY:  # which the kernel finds out faster
+        if not _rise_inside_rows(starts, codes):
             from tulle.transactions._kernels import sort_rows
 
             codes = codes.copy()
             starts = sort_rows(starts, codes)
             codes = codes[: starts[-1]]
-        elif not _rise_inside_rows(starts, codes):
-            starts, codes = _sorted_sets(starts, codes, len(names))
         return cls(starts, codes, names)
 
     @classmethod
@@ -405,17 +403,6 @@ def _is_missing(item: Hashable) -> bool:
 def _rise_inside_rows(indptr: Rows, items: Codes) -> bool:
     falls = np.flatnonzero(items[1:] <= items[:-1]) + 1
     return bool(np.isin(falls, indptr, assume_unique=False).all()) if len(falls) else True
-
-
-def _sorted_sets(indptr: Rows, items: Codes, width: int) -> tuple[Rows, Codes]:
-    n_rows = len(indptr) - 1
-    rows = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(indptr))
-    keys = np.sort(rows * width + items)
-    first = np.ones(len(keys), dtype=bool)
-    first[1:] = keys[1:] != keys[:-1]
-    rows, codes = np.divmod(keys[first], width)
-    ends = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=n_rows))))
-    return ends.astype(np.int64), codes.astype(np.int32)
 
 
 def _among(values: Rows, others: Rows) -> Flags:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +24,6 @@ from tulle.errors import DataError
 from tulle.transactions.baskets import Rows, Transactions
 
 LARGEST_ITEM = 2**31 - 2
-_DIGITS = len(str(LARGEST_ITEM))
-_SMALL = 1 << 20  # bytes (read) or cells (write): below, no compiler is started
 _CHUNK = 1 << 23
 
 
@@ -131,7 +128,7 @@ def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
     refuse_unwritable_names(baskets)
     if baskets.unknown is not None:
         file.write(_with_marks(baskets, baskets.unknown).encode())
-    elif baskets.names.dtype.kind == "i" and _pays(len(baskets.items)):
+    elif baskets.names.dtype.kind == "i":
         from tulle.transactions._kernels import format_numbers
 
         widest = len(str(int(baskets.names.max(initial=0)))) + 1
@@ -203,11 +200,6 @@ def _after_mark(file: Any) -> Any:
     return file
 
 
-def _pays(size: int) -> bool:
-    """Return whether the kernels are worth their start-up time, or are loaded already."""
-    return size > _SMALL or "tulle.transactions._kernels" in sys.modules
-
-
 def _whole_lines(file: IO[bytes]) -> Iterator[bytes]:
     rest = b""
     while chunk := file.read(_CHUNK):
@@ -253,8 +245,6 @@ def _numbered(values: npt.NDArray[np.int64], indptr: Rows) -> Transactions:
 
 
 def _parse(data: bytes) -> _Parsed:
-    if not _pays(len(data)):
-        return _parse_small(data)
     from tulle.transactions._kernels import parse_numbers
 
     view = np.frombuffer(data, dtype=np.uint8)
@@ -262,31 +252,6 @@ def _parse(data: bytes) -> _Parsed:
     ends = np.empty(data.count(b"\n") + 1, dtype=np.int64)
     count, lines, *complaints = parse_numbers(view, LARGEST_ITEM, values, ends)
     return _Parsed(values[:count].copy(), ends[:lines], *complaints)
-
-
-def _parse_small(data: bytes) -> _Parsed:
-    """Parse what the kernel parses, without compiling."""
-    lines = data.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    tokens = [line.split() for line in lines]
-    flat = [token for line in tokens for token in line]
-    negative = sum(token[:1] == b"-" for token in flat)
-    good = [_number(token) if token.isdigit() else -1 for token in flat]
-    return _Parsed(
-        np.array([min(value, LARGEST_ITEM) for value in good], dtype=np.int64),
-        np.cumsum([len(line) for line in tokens], dtype=np.int64),
-        sum(not line for line in tokens),
-        sum(value < 0 for value in good) - negative,
-        negative,
-        sum(value > LARGEST_ITEM for value in good),
-    )
-
-
-def _number(token: bytes) -> int:
-    """Return the number, or one that is too large: digits by the thousand are not converted."""
-    digits = token.lstrip(b"0") or b"0"
-    return int(digits) if len(digits) <= _DIGITS else LARGEST_ITEM + 1
 
 
 def _read_words(data: bytes, name: str) -> Transactions:

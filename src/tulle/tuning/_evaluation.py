@@ -20,6 +20,7 @@ from tulle._attacks.linkage import linkage
 from tulle._attacks.nearest import nearest
 from tulle._attacks.records import Records
 from tulle._metrics.loss import interval_widths
+from tulle._metrics.models import Lesson, asked, taught
 from tulle._types import Floats, Ints
 from tulle.condense._classes import read_labels
 from tulle.condense._levels import check_levels
@@ -107,6 +108,10 @@ class Split:
             codes = np.unique(target, return_inverse=True)[1]
         own = None if people is None else people[self.train]
         return [int(count) for count in count_people(codes, own)]
+
+    def lesson(self, rows: Ints) -> Lesson:
+        """Return some records as a miner takes them."""
+        return Lesson(self.matrix[rows], self.target[rows])
 
     def records(self, matrix: Floats, rows: Ints | None = None) -> Records:
         """Return encoded records for an attack; of the table, if their ``rows`` are given."""
@@ -220,10 +225,7 @@ class Trial:
 
 def baseline(split: Split, miner: Any, scorer: Callable[..., float]) -> float:
     """Return the utility of a miner who gets the training records themselves."""
-    from sklearn.base import clone
-
-    model = clone(miner).fit(split.matrix[split.train], split.target[split.train])
-    return float(scorer(model, split.matrix[split.test], split.target[split.test]))
+    return asked(taught(miner, split.lesson(split.train), False), split.lesson(split.test), scorer)
 
 
 def evaluate(
@@ -244,11 +246,10 @@ def evaluate(
     X_new, y_new = condenser.sample()
     released, labels = split.encoder.encode_release(enter(X_new)[0]), np.asarray(y_new)
 
-    model = clone(miner).fit(released, labels)
-    held, truth = split.matrix[split.test], split.target[split.test]
+    model, held = taught(miner, Lesson(released, labels), False), split.lesson(split.test)
     return Trial(
-        float(scorer(model, held, truth)),
-        _shares(model.predict(held) == truth, truth, split.labels),
+        asked(model, held, scorer),
+        _shares(model.predict(held.columns) == held.target, held.target, split.labels),
         *_intervals(*(pairs.together() if pairs else _beside_nearest(split, released))),
         _risk(split, released, rng),
         time.perf_counter() - start,

@@ -300,14 +300,25 @@ def _kept(utility: float, baseline: float) -> float:
     return utility / baseline if baseline > 0 else 2 - utility / baseline
 
 
-def default_miner(classes: bool) -> Any:
-    """Return one nearest neighbour on standardised columns, as in paper 001."""
+def miner_named(name: str, classes: bool) -> Any:
+    """Return a miner on standardised columns; one nearest neighbour is that of paper 001."""
+    from sklearn.linear_model import LinearRegression, LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC, SVR
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    nearest = KNeighborsClassifier(1) if classes else KNeighborsRegressor(1)
-    return make_pipeline(StandardScaler(), nearest)
+    miners: dict[str, tuple[Any, Any]] = {
+        "nearest": (KNeighborsClassifier(1), KNeighborsRegressor(1)),
+        "svm": (SVC(), SVR()),
+        "tree": (
+            DecisionTreeClassifier(min_samples_leaf=5, random_state=0),
+            DecisionTreeRegressor(min_samples_leaf=5, random_state=0),
+        ),
+        "linear": (LogisticRegression(max_iter=1000), LinearRegression()),
+    }
+    return make_pipeline(StandardScaler(), miners[name][0 if classes else 1])
 
 
 def as_scorer(scoring: Any, classes: bool) -> Callable[..., float]:
@@ -514,7 +525,7 @@ class GroupSizeSearch(BaseEstimator):
         trials = Trials(
             template,
             split,
-            default_miner(classes) if self.miner is None else check_miner(self.miner),
+            miner_named("nearest", classes) if self.miner is None else check_miner(self.miner),
             as_scorer(self.scoring, classes),
             repeats=self.repeats,
             n_jobs=self.n_jobs,

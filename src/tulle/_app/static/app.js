@@ -53,7 +53,54 @@
       if (!first) refresh();
       first = false;
     };
-    stream.addEventListener("end", function () { stream.close(); refresh(); });
+    stream.addEventListener("end", function () {
+      stream.close();
+      // what comes after reading are other steps, and nothing was typed yet
+      if (live.dataset.page.endsWith("/data")) window.location.reload(); else refresh();
+    });
+  }
+
+  // an error stays on the page where it happened, with everything that was typed
+  function submit(event) {
+    const form = event.target, button = event.submitter;
+    event.preventDefault();
+    const fields = new URLSearchParams(new FormData(form));
+    if (button && button.name) fields.append(button.name, button.value);
+    if (button) button.disabled = true;
+    fetch(form.action, { method: "POST", body: fields }).then(async function (answer) {
+      if (answer.ok) { window.location.assign(answer.url); return; }
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      say(form, (page.querySelector("[role=alert]") || page.body).textContent);
+    }).catch(function () { say(form, "The app does not answer: is it still running?"); })
+      .finally(function () { if (button) button.disabled = false; });
+  }
+
+  function say(form, text) {
+    let place = form.querySelector(".said");
+    if (!place) {
+      place = document.createElement("p");
+      place.className = "said";
+      place.setAttribute("role", "alert");
+      form.append(place);
+    }
+    place.textContent = text;
+    place.scrollIntoView({ block: "nearest" });
+  }
+
+  function dropped() {
+    const input = document.getElementById("file"), zone = document.getElementById("upload-form");
+    document.addEventListener("dragover", function (event) {
+      event.preventDefault();
+      zone.classList.add("over");
+    });
+    document.addEventListener("dragleave", function () { zone.classList.remove("over"); });
+    document.addEventListener("drop", function (event) {
+      event.preventDefault();
+      zone.classList.remove("over");
+      if (!event.dataTransfer.files.length) return;
+      input.files = event.dataTransfer.files;
+      zone.requestSubmit();
+    });
   }
 
   function upload(event) {
@@ -75,7 +122,10 @@
     draw(document);
     follow();
     const form = document.getElementById("upload-form");
-    if (form) form.addEventListener("submit", upload);
+    if (form) { form.addEventListener("submit", upload); dropped(); }
+    document.addEventListener("submit", function (event) {
+      if (event.target.method === "post") submit(event);
+    });
     for (const button of document.querySelectorAll("button[data-gates]")) {
       button.addEventListener("click", function () {
         for (const field of document.querySelectorAll("input.filled")) field.value = button.dataset.gates;

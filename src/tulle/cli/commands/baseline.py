@@ -23,21 +23,41 @@ from tulle.cli import _output as output
 )
 @click.option("--k", "-k", type=int, help="generalize: how many people look alike.  [10]")
 @click.option(
-    "--noise", type=float, help="randomize: noise in standard deviations of a column.  [0.5]"
+    "--noise",
+    type=float,
+    help="Noise in standard deviations of a column.  [randomize: 0.5; rotate: 0]",
+)
+@click.option(
+    "--components", type=int, metavar="N", help="rotate: project onto N random directions.  [all]"
 )
 @click.option("--keep", type=float, help="randomize: chance that a category stays.  [0.8]")
 @click.option(
     "--target", metavar="COLUMN", help="The column to predict; generalize leaves it as it is."
 )
-def command(as_json: bool, source: str, **arguments: Any) -> None:
-    """Randomise or generalise a table, row by row, to compare with condensation.
+@click.option(
+    "--recover",
+    is_flag=True,
+    help="INPUT is a randomised release: write the distributions that its columns had before.",
+)
+@click.option("--bins", type=int, default=20, help="--recover: cells of a number.  [20]")
+def command(recover: bool, bins: int, as_json: bool, source: str, **arguments: Any) -> None:
+    """Generalise, randomise or rotate a table, row by row, to compare with condensation.
 
     generalize replaces the values that others may know by group means and sets of categories, so
     that at least k people look alike. randomize adds noise to numbers and draws categories by
-    chance. The release is attacked before it is written, like that of every other command.
+    chance; --recover tells the distributions that were there before. rotate turns the records in
+    space, so that distances stay and columns mean nothing. The release is attacked before it
+    is written, like that of every other command.
     """
     from tulle._commands.baseline import baseline
+    from tulle._commands.baseline import recover as recovered
 
+    if recover:
+        with output.working(as_json):
+            found = recovered(source, arguments["output"], bins=bins, force=arguments["force"])
+        tables = {"distributions": found.shares[:20]}
+        output.show(found.summary, title="Recovered", as_json=as_json, tables=tables)
+        return
     with output.working(as_json):
         made = baseline(source, command=output.command_line(), **arguments)
     output.show(

@@ -14,7 +14,7 @@ from tulle.cli import _output as output
 from tulle.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tulle._commands.condense import Condensed
+    from tulle._commands._condensed import Condensed
 
 
 @click.command()
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     "--people", type=click.IntRange(1), metavar="N", help="How many people to release.  [as many]"
 )
 @click.option(
-    "--levels", metavar="COLUMN", help="Column with each record's own minimum group size."
+    "--levels",
+    metavar="COLUMN",
+    help="Column with each record's own minimum group size; 6..10: drawn, for a trial.",
 )
 @click.option("--target", metavar="COLUMN", help="Condense each class of this column separately.")
 @click.option(
@@ -103,6 +105,12 @@ if TYPE_CHECKING:
     is_flag=True,
     default=None,
     help="Measure how far estimates lie from those of INPUT, for tulle estimate.",
+)
+@click.option(
+    "--codebook",
+    is_flag=True,
+    default=None,
+    help="Describe the columns of the release beside it, as JSON and as a page.",
 )
 @click.option(
     "--memory",

@@ -16,8 +16,15 @@ from tulle.cli import _output as output
     is_flag=True,
     help="Widen the intervals to cover the value in the population, not only in the original.",
 )
+@click.option(
+    "--weight",
+    metavar="COLUMN",
+    help="Survey weights, or none; by default the column of this role in the manifest.",
+)
 @options.as_json
-def command(release: str, question: str, population: bool, as_json: bool) -> None:
+def command(
+    release: str, question: str, population: bool, weight: str | None, as_json: bool
+) -> None:
     """Answer QUESTION from a release, with intervals that cover what the original says.
 
     Questions: "mean(income) by region", "share(age < 30)", "total(income)",
@@ -27,6 +34,6 @@ def command(release: str, question: str, population: bool, as_json: bool) -> Non
     """
     from tulle._commands.estimate import estimate
 
-    found = estimate(release, question, population=population)
+    found = estimate(release, question, weight=weight, population=population)
     output.show(found.summary, title="Estimate", as_json=as_json, tables={"estimates": found.rows})
     found.refuse_unanswered()

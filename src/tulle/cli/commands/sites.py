@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,6 +13,7 @@ import rich_click as click
 from tulle._choices import CUTS, RESULTS
 from tulle.cli import _options as options
 from tulle.cli import _output as output
+from tulle.errors import KeyMaterialError
 
 # Options of ``tulle sites``: what opens an agreement, and choices for single columns.
 
@@ -82,7 +84,17 @@ def ask_passphrase(key_file: str | None, *, new: bool = False) -> str | None:
     if key_file is not None:
         return None
     given = os.environ.get("TULLE_PASSPHRASE")
-    return given or click.prompt("Passphrase", hide_input=True, confirmation_prompt=new, err=True)
+    try:
+        return given or click.prompt(
+            "Passphrase", hide_input=True, confirmation_prompt=new, err=True
+        )
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise KeyMaterialError(
+            "there is no terminal to ask for the passphrase: set TULLE_PASSPHRASE, or give a "
+            "--key-file"
+        ) from None
 
 
 @click.group()
@@ -324,16 +336,29 @@ def decode(source: str, target: str, as_json: bool, key_file: str | None, **argu
     help="The new agreement. Default: next to the old one.",
 )
 @key_file
+@click.option(
+    "--list",
+    "listed",
+    multiple=True,
+    metavar="COLUMN",
+    help="Code this column by a mapping table from now on: one number for each category.",
+)
+@click.option(
+    "--values",
+    multiple=True,
+    metavar="FILE",
+    help="For --list: your table, and the sealed vocabularies of the other sites.",
+)
 @options.force
 @options.as_json
 def rotate(
-    agreement: str, target: str | None, as_json: bool, key_file: str | None, force: bool
+    agreement: str, target: str | None, as_json: bool, key_file: str | None, **arguments: Any
 ) -> None:
     """Create a new key, aliases and secret cut points; the old agreement stays readable."""
     from tulle._commands.sites import rotate as make
 
     made = make(
-        agreement, target, key_file=key_file, passphrase=ask_passphrase(key_file), force=force
+        agreement, target, key_file=key_file, passphrase=ask_passphrase(key_file), **arguments
     )
     _show(made, "Rotated", as_json)
 

@@ -51,7 +51,13 @@ from tulle.cli import _output as output
     "--max-components",
     type=int,
     metavar="M",
-    help="Maximum number of components per record.  [256]",
+    help="Maximum number of components per record; 0: as many as the guarantee allows.  [256]",
+)
+@click.option(
+    "--normalize",
+    is_flag=True,
+    default=None,
+    help="Scale every record to length 1, so that delta is a share of its squared length.",
 )
 @click.option(
     "--graph",

@@ -6,7 +6,7 @@ from typing import Any
 
 import rich_click as click
 
-from tulle._choices import GROUPINGS, STRATEGIES, SYNTHESES
+from tulle._choices import GROUPINGS, STRATEGIES, SYNTHESES, TUNED_FOR
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 
@@ -43,6 +43,11 @@ from tulle.cli import _output as output
 @click.option("--max-group", type=int, help="Largest size to try.")
 @click.option("--max-risk", type=options.Share(), help="Exclude sizes with a higher linkage risk.")
 @click.option("--min-accuracy-ratio", type=float, help="Exclude sizes that keep less utility.")
+@click.option(
+    "--miner",
+    type=click.Choice(TUNED_FOR),
+    help="Who learns from the releases; one nearest neighbour is the paper's.  [nearest]",
+)
 @click.option(
     "--scoring",
     metavar="NAME",

@@ -139,6 +139,8 @@ class _Missing(DataError):
 class NatsSource:
     """A stream (or one subject of it): ``nats://host:port/STREAM`` or ``.../STREAM/subject``."""
 
+    kind = "NATS"
+
     def __init__(
         self,
         address: str,
@@ -194,6 +196,10 @@ class NatsSource:
     def position(self) -> Position:
         return {"sequence": self.sequence, "created": self.created}
 
+    @staticmethod
+    def place(position: Position) -> str:
+        return f"NATS, up to message {position['sequence']:,}"
+
     def read(self, most: int) -> Lines | None:
         try:
             if self.astray:
@@ -224,6 +230,9 @@ class NatsSource:
                 "messages longer, or seal waiting records in the state with --key"
             ) from None
         return [_text(message.data) for message in found]
+
+    def notes(self) -> list[str]:
+        return []
 
     def close(self) -> None:
         import nats

@@ -32,6 +32,7 @@ class KafkaSource:
     lines ``security.protocol=SSL``, as the tools of Kafka have them.
     """
 
+    kind = "Kafka"
     goes_back = True
 
     def __init__(
@@ -75,6 +76,11 @@ class KafkaSource:
     def position(self) -> Position:
         return {"offsets": {str(part): offset for part, offset in self.offsets.items()}}
 
+    @staticmethod
+    def place(position: Position) -> str:
+        read = sum(position["offsets"].values())
+        return f"Kafka, {len(position['offsets'])} partitions, up to {read:,} offsets in all"
+
     def read(self, most: int) -> Lines | None:
         texts: list[bytes | None] = []
         places: list[list[int]] = []
@@ -109,6 +115,9 @@ class KafkaSource:
         found = [self._message(int(part), int(offset)) for part, offset in places]
         self._assign(self.offsets)
         return found
+
+    def notes(self) -> list[str]:
+        return []
 
     def close(self) -> None:
         self.consumer.close()

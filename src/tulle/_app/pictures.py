@@ -1,0 +1,140 @@
+"""Pictures of a table and of its release: ``python -m tulle._app.pictures``, a command of a job.
+
+Every bar and every cell rests on at least ``k`` people: of somebody with several rows one is
+counted. The rows that are shown are those of the release.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tulle._json import plain
+from tulle.auditing._pictures import bars_of, histogram
+from tulle.auditing._tables import Aligned, align
+from tulle.errors import TulleError
+from tulle.io.read import read_table
+from tulle.table.policy import Policy, load_policy
+from tulle.table.schema import Kind, Role
+
+FEWEST = 10  # people behind a bar or a cell
+_ROWS = 12  # of a release that are shown
+_COARSE = 1 << 28  # bytes of a table that is not read again for a picture of two columns
+
+
+def shape_of(table: pl.DataFrame, policy: Policy) -> dict[str, list[dict[str, Any]]]:
+    """Return the distribution of each column, as shares in bars."""
+    tables = _aligned(table, table, policy, FEWEST)
+    return {name: _shares(tables, name, FEWEST) for name in tables.columns}
+
+
+def sides_of(
+    original: pl.DataFrame, release: pl.DataFrame, policy: Policy, k: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the bars of each column in original and release, what differs most first."""
+    tables = _aligned(original, release, policy, k)
+    found = {name: _shares(tables, name, k) for name in tables.columns}
+    return dict(sorted(found.items(), key=lambda pair: -_moved(pair[1])))
+
+
+def pair_of(
+    original: pl.DataFrame, release: pl.DataFrame, policy: Policy, names: Sequence[str], k: int
+) -> list[dict[str, Any]]:
+    """Return how often bars of two columns come together, in original and release."""
+    tables = _aligned(original, release, policy, k)
+    (across, x_labels), (up, y_labels) = (bars_of(tables, name, k) for name in names)
+    rows = []
+    for of, first, second in zip(("original", "release"), across, up):
+        counts = np.zeros((len(x_labels), len(y_labels)), dtype=np.int64)
+        np.add.at(counts, (first, second), 1)
+        rows += [
+            {"x": x_labels[i], "y": y_labels[j], "of": of,
+             "share": float(counts[i, j] / len(first)), "count": int(counts[i, j]),
+             "x_place": int(i), "y_place": int(j)}
+            for i, j in np.argwhere(counts >= k)
+        ]  # fmt: skip
+    return rows
+
+
+def read_pair(
+    original: str, release: Path, policy: Policy, names: Sequence[str], k: int
+) -> list[dict[str, Any]]:
+    """Read two columns of both tables and return their picture; a large table has none."""
+    path = Path(original)
+    if path.is_file() and path.stat().st_size > _COARSE:
+        return []
+    wanted = [*names, *policy.named(Role.PERSON)]
+    tables = [read_table(original, wanted), read_table(release)]
+    there = [table.select(name for name in wanted if name in table.columns) for table in tables]
+    return pair_of(there[0], there[1], policy, names, k)
+
+
+def _aligned(original: pl.DataFrame, release: pl.DataFrame, policy: Policy, k: int) -> Aligned:
+    """Align what both hold and a picture can show, one row for each person."""
+    known = {column.name: column for column in policy.columns}
+    tables = [_one_each(table, policy.named(Role.PERSON)) for table in (original, release)]
+    names = [
+        name
+        for name in tables[0].columns
+        if name in tables[1].columns
+        and name in known
+        and known[name].role.released
+        and known[name].kind is not Kind.TEXT
+    ]
+    shown = tuple(known[name] for name in names)
+    return align(tables[0].select(names), tables[1].select(names), None, shown)
+
+
+def _one_each(table: pl.DataFrame, person: Sequence[str]) -> pl.DataFrame:
+    there = [name for name in person if name in table.columns]
+    return table.unique(there, keep="first", maintain_order=True) if there else table
+
+
+def _shares(tables: Aligned, name: str, k: int) -> list[dict[str, Any]]:
+    rows = histogram(tables, name, k)
+    return [
+        {of: row[of] for of in ("label", "original", "release", "count")}
+        for row in rows
+    ]  # fmt: skip
+
+
+def _moved(rows: Sequence[dict[str, Any]]) -> float:
+    """Return the total variation between the bars that are shown."""
+    return sum(abs((row["original"] or 0.0) - (row["release"] or 0.0)) for row in rows) / 2
+
+
+def main(words: Sequence[str]) -> None:
+    """Print pictures as JSON: of TABLE by POLICY, or with a RELEASE, of both."""
+    source, policy = words[0], load_policy(words[1])
+    table = read_table(source)
+    if len(words) == 2:
+        found: dict[str, Any] = {"columns": shape_of(table, policy)}
+    else:
+        found = _of_release(table, policy, read_table(words[2]), FEWEST)
+    print(json.dumps(plain(found)))
+
+
+def _of_release(
+    table: pl.DataFrame, policy: Policy, release: pl.DataFrame, k: int
+) -> dict[str, Any]:
+    rows = release.head(_ROWS).select(pl.all().cast(pl.String, strict=False))
+    return {
+        "columns": sides_of(table, release, policy, k),
+        "header": rows.columns,
+        "rows": rows.rows(),
+        "records": release.height,
+    }
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except TulleError as error:
+        print(f"tulle: {error}", file=sys.stderr)
+        sys.exit(1)

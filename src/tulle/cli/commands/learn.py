@@ -1,0 +1,60 @@
+"""``tulle learn``: neighbours, classes and clusters without the records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from tulle.cli import _options as options
+from tulle.cli import _output as output
+
+
+@click.command()
+@options.source
+@click.option(
+    "--neighbours",
+    type=int,
+    metavar="N",
+    help="List the N nearest sketches of each; with --classes: how many vote.  [25]",
+)
+@click.option("--classes", metavar="FIELD", help="Learn the classes in this field.")
+@click.option(
+    "--new",
+    type=options.FILE,
+    metavar="FILE",
+    help="Records whose classes are told.  [a third of INPUT, to measure the accuracy]",
+)
+@click.option("--clusters", type=int, metavar="N", help="Find N clusters by k-means.")
+@click.option(
+    "--estimate",
+    type=options.FILE,
+    metavar="FILE",
+    help="Estimate how often the words of FILE are in each record, with the key: for the owner.",
+)
+@click.option("--key-file", type=options.FILE, metavar="FILE", help="The key for --estimate.")
+@click.option("--k", "-k", type=int, help="Of a table: people in a group.  [10]")
+@click.option(
+    "-o", "--output", "output_", metavar="OUTPUT", help="Write all rows (.csv, .parquet, ...)."
+)
+@options.seed
+@options.force
+@options.as_json
+def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -> None:
+    """Find neighbours, classes or clusters in sketches, or in the groups of a table.
+
+    INPUT is a file of sketches (tulle sketch; no key is needed, and labels are those of its
+    --keep), or a table, of which only the condensed groups of at least k people are mined and no
+    record is compared. Suppressed records get a class or cluster by chance, as in the paper.
+    """
+    from tulle._commands.learn import learn
+
+    with output.working(as_json):
+        found = learn(source, output=output_, **arguments)
+    output.show(
+        found.summary,
+        title="Learnt",
+        as_json=as_json,
+        tables={"the first": found.top},
+        notes=[f"all       {output_}"] if output_ else [],
+    )

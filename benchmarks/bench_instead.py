@@ -77,7 +77,7 @@ def main(quick: bool = False, only: tuple[str, ...] = ()) -> None:
         "whole process, on one thread, its libraries loaded. Each by its defaults: "
         f"Tulle at k = {K}, mean of three seeds with the smallest and the largest; CART is "
         "synthpop's way built on scikit-learn's trees; MOSTLY AI's engine trains three minutes at "
-        f"most. Limit: {PATIENCE} CPU seconds.{gone}",
+        f"most, on a busy machine a part of that in CPU. Limit: {PATIENCE} CPU seconds.{gone}",
         packages=("numpy", "scikit-learn", "polars"),
         seed=0,
         quick=quick,

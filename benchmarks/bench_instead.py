@@ -1,10 +1,11 @@
 """What a user would pick instead, on the same machine: time, memory, use and risk of each.
 
-``TULLE_DATA=folder python -m benchmarks.bench_instead [--quick] [--only adult,german]``
+``TULLE_DATA=folder python -m benchmarks.bench_instead [--quick] [--only adult,german]
+[--tools "CART leaf 5,SynDiffix"]``
 
 Every tool makes one release with its defaults in an environment of its own (see the frontier, whose
 judge and folder are used); one that takes more than ``TULLE_PATIENCE`` CPU seconds (here as a rule
-300) or fails is listed as such.
+300) or fails is listed as such. What was made before stays in the folder and is not made again.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def main(quick: bool = False, only: tuple[str, ...] = ()) -> None:
         "whole process, on one thread, its libraries loaded. Each by its defaults: "
         f"Tulle at k = {K}, mean of three seeds with the smallest and the largest; CART is "
         "synthpop's way built on scikit-learn's trees; MOSTLY AI's engine trains three minutes at "
-        f"most. Limit: {PATIENCE} CPU seconds.{gone}",
+        f"most, on a busy machine a part of that in CPU. Limit: {PATIENCE} CPU seconds.{gone}",
         packages=("numpy", "scikit-learn", "polars"),
         seed=0,
         quick=quick,
@@ -112,7 +113,7 @@ def measured(table: Table, kitchen: Kitchen, quick: bool) -> Iterator[tuple[str,
         found.append(kitchen.judge(table, name, 0))
     yield f"Tulle k={K}", found
     homes = {peer: name for name, (_, peers) in ENVIRONMENTS.items() for peer in peers}
-    for peer in PEERS[:1] if quick else PEERS:
+    for peer in PEERS[:1] if quick else _words("--tools") or PEERS:
         problem = kitchen.ask(table, peer, homes[peer])
         yield peer, problem or [kitchen.judge(table, peer, 0)]
 
@@ -126,6 +127,11 @@ def cell(found: list[dict[str, Any]], column: str) -> str:
     return ranged([float(value) for value in values])
 
 
+def _words(option: str) -> tuple[str, ...]:
+    """Return what the command line gives an option, parted by commas."""
+    given = sys.argv[sys.argv.index(option) + 1] if option in sys.argv else ""
+    return tuple(filter(None, given.split(",")))
+
+
 if __name__ == "__main__":
-    chosen = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
-    main("--quick" in sys.argv, tuple(filter(None, chosen.split(","))))
+    main("--quick" in sys.argv, _words("--only"))

@@ -56,7 +56,7 @@ def attackers_of(tables: Aligned, quick: bool) -> list[Attacker]:
     Without roles nothing says what a register holds: then it is every column, and its holder is
     the insider. A quick audit has no neighbour, who knows less than the others.
     """
-    known, columns = tables.of_role(Role.QUASI), list(tables.columns)
+    known, columns = tables.of_role(Role.QUASI, Role.WEIGHT), list(tables.columns)
     insider = Attacker("insider", columns, "An insider")
     found = [insider]
     if known and len(known) < len(columns):
@@ -149,7 +149,7 @@ def _planned_on_all(
     """Yield the attacks with earlier releases."""
     original, release, control = tables.original, tables.release, tables.control
     earlier = tables.earlier
-    known = tables.of_role(Role.QUASI) or None
+    known = tables.of_role(Role.QUASI, Role.WEIGHT) or None
     yield "several releases: totals", partial(earlier_totals, original, release, earlier)
     if control is not None and control.n_people >= LEAST:
         both = partial(earlier_membership, original, release, earlier, control)

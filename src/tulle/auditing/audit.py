@@ -387,7 +387,7 @@ def audited(
     at_risk: list[Section] = []
     if not quick:
         carriers = _carriers(attacks, hidden)
-        cells, known = whole_cells(tables, fit.cells), tables.of_role(Role.QUASI)
+        cells, known = whole_cells(tables, fit.cells), tables.of_role(Role.QUASI, Role.WEIGHT)
         at_risk, excess = section_of_people(tables, cells, carriers, k, people, tried)
         metrics |= uniques(tables, cells, hidden, known) | excess
         metrics |= breaches(tables, cells, hidden, known)

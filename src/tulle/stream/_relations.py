@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from tulle._plurals import counted
-from tulle._relations.language import Name, Node, ColumnRule, parse_rule
+from tulle._relations.language import ColumnRule, Name, Node, parse_rule
 from tulle._relations.plan import Kept, Plan
 from tulle._relations.steps import Computed
 from tulle._relations.values import writings_of

@@ -39,6 +39,7 @@ ROLES = {
     "y": "target",
     "n": "ignored",
     "l": "level",
+    "w": "weight",
 }
 
 

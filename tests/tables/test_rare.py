@@ -73,13 +73,6 @@ def test_rare_ordered_values_become_their_neighbour() -> None:
     assert shown([1, 2, 3, 4], 3, kind=Kind.ORDERED) == [None] * 4
 
 
-def test_rare_ordered_numbers_that_enough_people_share_end_a_scale_together() -> None:
-    schooling = [12] * 30 + [14] * 9 + [17] * 9 + [18] * 12 + [20]
-    assert shown(schooling, 20, kind=Kind.ORDERED) == [12] * 39 + [17] * 22
-    assert shown([str(v) for v in schooling], 20, kind=Kind.ORDERED) == ["12"] * 61
-    assert shown(schooling[:-3], 20, kind=Kind.ORDERED) == [12] * 58
-
-
 @pytest.mark.parametrize("kind", [Kind.CATEGORY, Kind.ORDERED, Kind.BOOLEAN])
 def test_a_value_of_many_people_with_several_rows_is_not_rare(kind: Kind) -> None:
     # 90 of 300 people, each with one of their six rows: by sixths they would add up to 15

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from tulle._shape.columns import CategoryColumn, NumberColumn
-from tulle._types import Flags, Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.table._codecs import (
     Affine,
     Problem,
@@ -34,7 +34,6 @@ from tulle.table._words import places_on_scale
 from tulle.table.schema import Column, Kind
 
 _UNKNOWN = -1
-_POOL = 1.5  # times k people that one number may stand for: enough wherever k to 1.5 k are drawn
 
 
 @dataclass
@@ -95,10 +94,7 @@ class OrderedCodec:
         rows = int(np.isin(codes, np.flatnonzero(few[:-1])).sum())
         self.too_few = (int(few[:-1].sum()), rows)
         steps = len(self.domain)
-        numbers = None if self.dtype == pl.String else self._numbers()
         kept = ~few[:steps]
-        if numbers is not None:
-            kept = _with_pools(numbers, np.where(codes < steps, codes, -1), kept, crowd, enough)
         self.domain = self.domain.filter(pl.Series(kept))
         self.commonest = int(np.argmax(held[:steps][kept])) if kept.any() else 0
         self.special = self.special.filter(pl.Series(~few[steps:-1]))
@@ -296,30 +292,6 @@ def _nearest(known: Floats, asked: Floats) -> Ints:
     before = np.maximum(after - 1, 0)
     lower = np.abs(asked - known[before]) <= np.abs(known[after] - asked)
     return np.where(lower, before, after)
-
-
-def _with_pools(numbers: Floats, codes: Ints, kept: Flags, crowd: Crowd, enough: float) -> Flags:
-    """Return which numbers stay: those of enough people, and one for each stretch of the others.
-
-    A stretch of rare numbers that enough people share has the median of these people: the answers
-    17 and 18 end a scale together where neither could alone. Rare numbers become the nearest one.
-    """
-    held = crowd.held(codes, len(numbers))
-    pools = np.zeros(len(numbers), dtype=bool)
-    edges = np.flatnonzero(np.diff(np.r_[True, kept, True]))
-    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist()):
-        rises = np.cumsum(held[first:last])
-        parts = int(rises[-1] // (_POOL * crowd.k))
-        middles = (np.arange(parts) + 0.5) / max(parts, 1) * rises[-1]
-        pools[first + np.searchsorted(rises, middles)] = True
-    while pools.any():
-        places = np.flatnonzero(kept | pools)
-        near = np.r_[_nearest(numbers[places], numbers), -1][codes]
-        shared = np.where(pools[places], crowd.held(near, len(places)), np.inf)
-        if shared.min() >= enough:
-            break
-        pools[places[shared.argmin()]] = False
-    return kept | pools
 
 
 def _on_a_line(texts: pl.Series) -> Floats | None:

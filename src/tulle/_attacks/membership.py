@@ -130,11 +130,14 @@ def _tries(turns: Sequence[_Told], *, members: bool) -> Tries | None:
 def _figures(turns: Sequence[_Told]) -> dict[str, Any]:
     """Return the area under the curve, the mean of all turns, and the shares named in all."""
     parted = [(turn.score[turn.member], turn.score[~turn.member]) for turn in turns]
-    both = [np.concatenate(side) for side in zip(*parted)]
+    inside, outside = (np.concatenate(side) for side in zip(*parted))
     named = {"1_percent": 0.01, "0.1_percent": 0.001}
     return {
         "membership_auc": float(np.mean([area_under_curve(*pair) for pair in parted])),
-        **{f"membership_at_{words}": named_at(*both, share) for words, share in named.items()},
+        **{
+            f"membership_at_{words}": named_at(inside, outside, share)
+            for words, share in named.items()
+        },
         "most telling": ", ".join(dict.fromkeys(name for turn in turns for name in turn.telling)),
     }
 

@@ -20,7 +20,7 @@ from tulle import (
     hospital,
     infer_columns,
 )
-from tulle.auditing._database import ComparedPeople
+from tulle.auditing._database import ComparedPeople, Trait, derived_traits
 from tulle.auditing.audit import audit_people
 
 
@@ -133,3 +133,12 @@ def test_a_release_that_names_people_as_the_original_does_is_refused() -> None:
         audit(rows, rows, policy=Policy(tuple(entries)))
     new = rows.with_columns(who=pl.Series(np.repeat(1 + rng.permutation(60), 3)))
     audit(rows.with_columns(pl.col("who") - 699), new, policy=Policy(tuple(entries)))
+
+
+def test_statistics_of_one_column_are_not_effects_on_each_other() -> None:
+    traits = [
+        Trait("", "pay", "mean", Role.QUASI, False),
+        Trait("", "age", "", Role.QUASI, False),
+        Trait("", "pay", "first", Role.QUASI, False),
+    ]
+    assert derived_traits(traits) == ["pay (first)"]

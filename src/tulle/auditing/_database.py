@@ -69,6 +69,12 @@ class Trait(NamedTuple):
         return Column(self.name, Kind.CATEGORY, self.role) if self.word else self.role
 
 
+def derived_traits(traits: Sequence[Trait]) -> list[str]:
+    """Return all traits of a column but the first: a mean and a last value are not two facts."""
+    first = {(trait.table, trait.column): trait for trait in reversed(traits)}
+    return [trait.name for trait in traits if first[trait.table, trait.column] is not trait]
+
+
 class ComparedPeople:
     """The people of the original, of the release and, if there is one, of the control.
 

@@ -132,10 +132,12 @@ def fitness(
     rng: np.random.Generator,
     *,
     quick: bool = False,
+    derived: Sequence[str] = (),
 ) -> Fitness:
     """Measure the fitness of a release; ``found`` are the associations of its columns.
 
     ``quick`` takes fewer records for the classifier, and leaves out the samples that give a scale.
+    Columns that are ``derived`` from the same as another one are not regressed on it.
     """
     tables, facts = _bounded(tables, rng)
     cells = celled(tables)
@@ -148,7 +150,7 @@ def fitness(
     axes = _axes(found, target)
     lines = [] if axes is None else _lines(tables, cells, axes, [g.group for g in groups])
     columns = _columns(tables, cells, k_marginal.by_column(apart, two, len(cells.names)), told)
-    kept, lost = _effects(tables, rng)
+    kept, lost = _effects(tables, rng, derived)
     metrics = {
         "k_marginal": k_marginal.score(apart),
         "propensity_auc": told.auc,
@@ -478,9 +480,15 @@ def _group_metrics(groups: list[SubgroupDistance], lines: list[SubgroupLine]) ->
     return found
 
 
-def _effects(tables: Aligned, rng: np.random.Generator) -> tuple[dict[str, float], str | None]:
+def _effects(
+    tables: Aligned, rng: np.random.Generator, derived: Sequence[str] = ()
+) -> tuple[dict[str, float], str | None]:
     """Return the share of clear effects that the release lost, and one of them; none of few."""
-    told = [name for name in tables.columns if _is_told_of_many(tables.original.only([name]))]
+    told = [
+        name
+        for name in tables.columns
+        if name not in derived and _is_told_of_many(tables.original.only([name]))
+    ]
     if not told:
         return {}, None
     original, release = tables.original.only(told), tables.release.only(told)

@@ -40,7 +40,7 @@ from tulle.auditing.audit import (
     seeded,
 )
 from tulle.errors import PrivacyWarning
-from tulle.table._series import free_name
+from tulle.table._series import free_name, person_names
 from tulle.table.schema import Column, Kind, Role
 from tulle.table.split import Rows, rotated, units_of
 
@@ -92,6 +92,7 @@ def attack_splits(
     names = table.columns
     table, columns, person = _numbered(table, columns, most, rng)
     target = next((c.name for c in columns if c.role is Role.TARGET), None)
+    twins = _twins(table, columns, person)
 
     def attacked(rows: Rows, own: np.random.Generator) -> tuple[list[AttackResult], int]:
         members = table[rows.members]
@@ -99,7 +100,8 @@ def attack_splits(
         compared = members, release, table[rows.control]
         people = compared_rows(compared, columns, order)
         if people is None:
-            return attacks_on(align_made(*compared, columns), own, quick=quick), release.height
+            results = attacks_on(align_made(*compared, columns), own, quick=quick)
+            return [_by_twins(result, twins) for result in results], release.height
         return attacks_on_people(people, own, quick=quick), release.height
 
     parts = partial(rotated, table, PARTS, person=person, target=target, rng=rng)
@@ -155,8 +157,29 @@ def _pooled(
             advance(int(made <= count))
             if made % count == 0:
                 pools = (pooled(one) for one in found.values())
-                together = [one for one in pools if not _is_idle(one)]
+                together = [one for one in pools if not _is_idle(one, made)]
     return Splits(together, made, released // made)
+
+
+def _twins(table: pl.DataFrame, columns: Sequence[Column], person: str) -> Ints:
+    """Return a number for each person, in the order of their names: the same for equal records."""
+    place = person_names(table[person]).rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
+    found: Ints = np.arange(int(place.max()) + 1)
+    if len(found) == table.height + 1:  # of several rows of a person one may be like anybody's
+        shown = table.select(c.name for c in columns if c.role.released)
+        found[place] = np.unique(shown.hash_rows().to_numpy(), return_inverse=True)[1].ravel()
+    return found
+
+
+def _by_twins(result: AttackResult, twins: Ints) -> AttackResult:
+    """Count people with equal records once: an attack is right about all of them, or about none."""
+    if result.name == "exact_values":  # counts numbers
+        return result
+    inside, outside = (
+        None if tries is None else tries._replace(people=twins[tries.people])
+        for tries in (result.inside, result.outside)
+    )
+    return replace(result, inside=inside, outside=outside)
 
 
 def _are_open(attacks: Sequence[AttackResult]) -> bool:
@@ -165,9 +188,11 @@ def _are_open(attacks: Sequence[AttackResult]) -> bool:
     return "undecided" in grades and not {"notable", "grave"} & {*grades}
 
 
-def _is_idle(result: AttackResult) -> bool:
+def _is_idle(result: AttackResult, releases: int) -> bool:
     """Return whether an attack had hardly anybody to be tried on, and got nowhere with them."""
-    tried = result.attempts if result.independent is None else result.independent
+    tried: float = result.attempts
+    if result.independent is not None:  # many may have few different records
+        tried = max(result.independent, result.attempts / releases)
     return tried < LEAST and grade(result.name, result.to_dict(), 1) == "undecided"
 
 

@@ -39,6 +39,7 @@ from tulle.auditing._database import (
     ComparedPeople,
     compared_databases,
     compared_rows,
+    derived_traits,
     nearer_members,
     planned_on_rows,
 )
@@ -363,11 +364,13 @@ def audited(
     title: str = "Audit of a release",
     quick: bool = False,
     attacks: Sequence[AttackResult] | None = None,
+    derived: Sequence[str] = (),
 ) -> Audit:
     """Audit tables that are aligned already; the parameters are those of :func:`audit`.
 
     ``quick`` is for a verdict without a report: fewer attacks and no pictures. ``attacks`` are
-    those that were tried already, on releases made in the same way.
+    those that were tried already, on releases made in the same way; ``derived`` columns say more
+    of what others say already.
     """
     tried = _attempts(tables) if attempts is None else attempts
     target = target_of(tables, target)
@@ -382,7 +385,7 @@ def audited(
     found = measures.associations(tables)
     metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator, quick)
     use, people = spawn(generator, 2)
-    fit = fitness(tables, found, target, k, use, quick=quick)
+    fit = fitness(tables, found, target, k, use, quick=quick, derived=derived)
     metrics |= fit.metrics | measures.weighted(tables, k)
     at_risk: list[Section] = []
     if not quick:
@@ -447,7 +450,7 @@ def audit_people(
     target = next((trait.name for trait in traits if target == trait.column), target)
     found = audited(
         tables, first, target=target, k=k, attempts=attempts, title=title, quick=quick,
-        attacks=attacks,
+        attacks=attacks, derived=derived_traits(traits),
     )  # fmt: skip
     results: list[AttackResult] = []
     if attacks is None:

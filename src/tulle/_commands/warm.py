@@ -126,12 +126,13 @@ def _mining(rng: np.random.Generator) -> None:
 
 
 def _baskets(rng: np.random.Generator, n_items: int, share: float) -> Transactions:
-    """Draw baskets that hold each item with the same chance."""
+    """Draw baskets that hold each item with the same chance, in falling order, to be sorted."""
     from tulle.transactions.baskets import Transactions
 
     held = rng.random((5 * _MANY, n_items)) < share
     starts = np.concatenate(([0], np.cumsum(held.sum(axis=1))))
-    return Transactions.from_rows(starts, np.nonzero(held)[1], np.arange(n_items))
+    falling = n_items - 1 - np.nonzero(held)[1]
+    return Transactions.from_rows(starts, falling, np.arange(n_items))
 
 
 def _sketching(rng: np.random.Generator) -> None:

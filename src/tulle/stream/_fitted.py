@@ -158,6 +158,8 @@ class Beginning(BatchFormat):
     ) -> Relations:
         """Find the rules that the initial records follow, in their numbers as they are."""
         crowd = self._crowd(initial)
+        if int((initial.levels <= crowd.k).sum()) < 2 * crowd.k:
+            return Relations()  # of too few to learn from
         names = list(encoder.codecs)
         plain = TableEncoder(encoder.columns_).fit(initial.frame.select(names), (), crowd)
         people = None if self.persons is None else numbered(self.persons.words(initial.frame))

@@ -31,7 +31,7 @@ from tulle.stream._groups import Scaling
 from tulle.stream._held import Growth, Held, HeldBack, largest_feasible, with_growing_domains
 from tulle.stream._people import GroupMembers, PersonHash, numbered
 from tulle.stream._relations import Relations
-from tulle.stream._snapshots import ColumnForm, Range, fit_forms, united_ranges
+from tulle.stream._snapshots import Range, ShapeOfNumbers, fit_forms, united_ranges
 from tulle.stream._state import StreamState, check_reach, reach_problems
 from tulle.table._codecs import first_reasons
 from tulle.table._encoder import TableEncoder
@@ -190,7 +190,7 @@ class Fitted(BatchFormat):
     draws: int = 0  # how many there were
     shown_draw: int = 0  # that of the last snapshot
     shown_ranges: list[Range] | None = None  # of the last snapshot
-    forms: dict[str, ColumnForm] = field(default_factory=dict)  # of columns of numbers
+    forms: dict[str, ShapeOfNumbers] = field(default_factory=dict)  # of columns of numbers
     relations: Relations = field(default_factory=Relations)  # rules between columns
 
     @property

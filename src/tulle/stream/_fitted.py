@@ -31,7 +31,7 @@ from tulle.stream._groups import Scaling
 from tulle.stream._held import Growth, Held, HeldBack, largest_feasible, with_growing_domains
 from tulle.stream._people import GroupMembers, PersonHash, numbered
 from tulle.stream._relations import Relations
-from tulle.stream._snapshots import Form, Range, fit_forms, united_ranges
+from tulle.stream._snapshots import Range, ShapeOfNumbers, fit_forms, united_ranges
 from tulle.stream._state import StreamState, check_reach, reach_problems
 from tulle.table._codecs import first_reasons
 from tulle.table._encoder import TableEncoder
@@ -158,6 +158,8 @@ class Beginning(BatchFormat):
     ) -> Relations:
         """Find the rules that the initial records follow, in their numbers as they are."""
         crowd = self._crowd(initial)
+        if int((initial.levels <= crowd.k).sum()) < 2 * crowd.k:
+            return Relations()  # of too few to learn from
         names = list(encoder.codecs)
         plain = TableEncoder(encoder.columns_).fit(initial.frame.select(names), (), crowd)
         people = None if self.persons is None else numbered(self.persons.words(initial.frame))
@@ -188,7 +190,7 @@ class Fitted(BatchFormat):
     draws: int = 0  # how many there were
     shown_draw: int = 0  # that of the last snapshot
     shown_ranges: list[Range] | None = None  # of the last snapshot
-    forms: dict[str, Form] = field(default_factory=dict)  # of columns of numbers
+    forms: dict[str, ShapeOfNumbers] = field(default_factory=dict)  # of columns of numbers
     relations: Relations = field(default_factory=Relations)  # rules between columns
 
     @property

@@ -453,7 +453,7 @@ def _rounded_up(value: float, codec: NumberCodec) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Form:
+class ShapeOfNumbers:
     """The pieces of a column, and how many records in groups there are and were shown in each."""
 
     pieces: Quantiles
@@ -462,7 +462,7 @@ class Form:
     counts: Ints
     shown: Ints
 
-    def counted(self, values: Floats) -> Form:
+    def counted(self, values: Floats) -> ShapeOfNumbers:
         """Return the form with more values, of which those beyond its range are left out."""
         low, high = np.nextafter(self.span[0], -np.inf), self.span[1]
         ends = np.r_[low, np.clip(self.pieces.cuts, low, high), high]
@@ -471,12 +471,12 @@ class Form:
             self, counts=self.counts + np.bincount(places, minlength=len(ends) + 1)[1:-1]
         )
 
-    def renewed(self) -> Form:
+    def renewed(self) -> ShapeOfNumbers:
         """Return the form that the next snapshot shows."""
         ripe = self.counts - self.shown >= self.least
         return replace(self, shown=np.where(ripe, self.counts, self.shown))
 
-    def joined(self, other: Form) -> Form:
+    def joined(self, other: ShapeOfNumbers) -> ShapeOfNumbers:
         """Return the form with the records of another stream, each in the middle of its piece."""
         middles = (other.pieces.low + other.pieces.high) / 2
         places = np.searchsorted(self.pieces.cuts, middles, side="left")
@@ -502,7 +502,7 @@ class Form:
 
 def fit_forms(
     encoder: TableEncoder, matrix: Floats, people: Ints | None, rng: np.random.Generator
-) -> dict[str, Form]:
+) -> dict[str, ShapeOfNumbers]:
     """Return the forms of the columns of numbers, from the initial records that are in groups."""
     forms = {}
     for codec, place in zip(encoder._codecs, encoder.slices_.values()):
@@ -516,13 +516,18 @@ def fit_forms(
         places = codec.decimals if codec.kind is Kind.DECIMAL else 0
         pieces = fit_quantiles(values, codec.least, owners=owners, decimals=places, rng=rng)
         nobody = np.zeros(len(pieces.low), dtype=np.int64)
-        form = Form(pieces, (codec.low, codec.high), codec.least, nobody, nobody).counted(values)
+        form = ShapeOfNumbers(pieces, (codec.low, codec.high), codec.least, nobody, nobody).counted(
+            values
+        )
         forms[codec.name] = replace(form, shown=form.counts)
     return forms
 
 
 def with_forms(
-    frame: pl.DataFrame, encoder: TableEncoder, forms: dict[str, Form], rng: np.random.Generator
+    frame: pl.DataFrame,
+    encoder: TableEncoder,
+    forms: dict[str, ShapeOfNumbers],
+    rng: np.random.Generator,
 ) -> pl.DataFrame:
     """Give the columns of drawn records their forms; special values and heaps stay."""
     for name, form in forms.items():
@@ -547,7 +552,7 @@ def draw(
     encoder: TableEncoder,
     units: Scaling,
     shown: list[StreamGroups],
-    forms: dict[str, Form],
+    forms: dict[str, ShapeOfNumbers],
     rng: np.random.Generator,
     *,
     distribution: str,

@@ -33,7 +33,7 @@ from tulle.stream._batches import Batch, alone, changing, check_whole
 from tulle.stream._fitted import Beginning, Checked, Fitted
 from tulle.stream._groups import StreamGroups
 from tulle.stream._relations import complete
-from tulle.stream._snapshots import Change, Form, confined, draw, next_ranges, stacked
+from tulle.stream._snapshots import Change, ShapeOfNumbers, confined, draw, next_ranges, stacked
 from tulle.stream._state import StreamState
 from tulle.table._encoder import TableEncoder
 from tulle.table._precision import EXACT
@@ -649,7 +649,7 @@ class StreamCondenser(BaseEstimator):
         shown: list[StreamGroups],
         n_samples: int | None,
         encoder: TableEncoder,
-        forms: dict[str, Form],
+        forms: dict[str, ShapeOfNumbers],
         number: int,
     ) -> Any:
         fitted, rng = self._fitted, self._fitted.generator(DRAWING, number)

@@ -55,6 +55,7 @@ Files = dict[str, tuple[Path, str]]
 
 LIMIT = 2 << 30  # bytes of an upload
 _OWN_PAGE = "sandbox allow-scripts; frame-ancestors 'none'"  # of a report: it brings its own policy
+_WARM = 60.0  # seconds that a chart waits for what another thread imports
 _TICK = 1.0  # seconds between two looks at a running job
 
 
@@ -145,6 +146,7 @@ async def _demo(request: Request) -> Response:
 
 
 def _write_demo(root: Path) -> Response:
+    views.warm.wait(_WARM)
     from tulle._commands.demo import breast_cancer
     from tulle.io.write import write_table
 
@@ -337,11 +339,13 @@ def _point_report(request: Request, study: Study) -> Response:
 
 
 def _point_chart(request: Request, study: Study) -> Response:
+    views.warm.wait(_WARM)
     point = _measured(study, request.path_params["point"])
     return _drawing(request, views.point_chart(point, request.path_params["chart"]))
 
 
 def _chart(request: Request, study: Study) -> Response:
+    views.warm.wait(_WARM)
     makers = {"chart-frontier": views.frontier, "chart-history": families.stream_chart}
     found = makers.get(request.path_params["chart"])
     return _drawing(request, found(study) if found else None)
@@ -397,6 +401,7 @@ def _look(request: Request, study: Study) -> Response:
 
 
 def _release_chart(request: Request, study: Study) -> Response:
+    views.warm.wait(_WARM)
     made = study.release(request.path_params["number"])
     return _drawing(request, views.release_chart(study, made, request.path_params["chart"]))
 

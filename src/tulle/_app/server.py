@@ -33,6 +33,7 @@ def serve(folder: str | os.PathLike[str], port: int = 0, *, browser: bool = True
     try:
         import uvicorn
 
+        from tulle._app import views
         from tulle._app.guard import Guard
         from tulle._app.pages import application
     except ModuleNotFoundError as error:
@@ -54,6 +55,7 @@ def serve(folder: str | os.PathLike[str], port: int = 0, *, browser: bool = True
             timeout_graceful_shutdown=1,
         )
         print(guard.link, flush=True)
+        views.warm.clear()
         warming = threading.Timer(1.0, _warm_up)  # after the first page
         warming.daemon = True
         warming.start()
@@ -111,9 +113,15 @@ def _open(server: uvicorn.Server, guard: Guard, page: Path) -> None:
 
 def _warm_up() -> None:
     """Load what the first pages need while the person still looks at the start."""
-    import sklearn.datasets  # noqa: F401  (the demo table)
+    from tulle._app import views
 
+    try:
+        import altair  # noqa: F401
+        import sklearn.datasets  # noqa: F401  (the demo table)
+
+        from tulle._app import pictures  # noqa: F401
+    finally:
+        views.warm.set()
     from tulle._report.render import bundle
 
     bundle()
-    import altair  # noqa: F401

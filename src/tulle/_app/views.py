@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -46,6 +47,8 @@ STEPS = {
     "release": "Release",
     "explore": "Compare sizes",
 }
+warm = threading.Event()  # two threads that import altair or scikit-learn at once see halves
+warm.set()
 SETS = {  # gates that fit a recipient, and where they come from
     "the public": (2, "an excess that Tulle's verdict calls notable"),
     "a named partner under contract": (5, "between the two; custom, not law"),

@@ -130,7 +130,7 @@ def frontier_rows(found: Exploration, points: Sequence[Point]) -> list[dict[str,
             "high": point.risk_high,
             "utility": point.utility,
             "privacy": point.level if point.spec.is_release else None,
-            "passes": point.spec.is_release and passes(point, found.points),
+            "passes": point.level == "good" and passes(point, found.points),
             "chosen": point is named,
             "link": f"#{anchor(point)}" if point.spec.is_release else "#points",
         }

@@ -40,7 +40,7 @@ class _Turn(NamedTuple):
     people: Ints | None  # who they are, where something numbers them
 
 
-class _Turn(NamedTuple):
+class _Called(NamedTuple):
     """What is said of the candidates of a turn: their scores, and who is called a member."""
 
     member: Flags
@@ -101,7 +101,7 @@ def membership(
     )
 
 
-def _told(turn: _Turn, others: Sequence[_Turn], rng: np.random.Generator) -> _Turn:
+def _told(turn: _Turn, others: Sequence[_Turn], rng: np.random.Generator) -> _Called:
     """Score the candidates of a turn by weights that were learnt on those of others."""
     weights = None
     if others:
@@ -112,10 +112,10 @@ def _told(turn: _Turn, others: Sequence[_Turn], rng: np.random.Generator) -> _Tu
     called = np.zeros(len(score), dtype=bool)
     called[order[: len(score) // 2]] = True
     telling = [] if weights is None else [max(weights, key=weights.__getitem__)]
-    return _Turn(turn.member, score, called, turn.people, telling)
+    return _Called(turn.member, score, called, turn.people, telling)
 
 
-def _tries(turns: Sequence[_Turn], *, members: bool) -> Tries | None:
+def _tries(turns: Sequence[_Called], *, members: bool) -> Tries | None:
     """Return who was tried, and whether they were called members; None where nobody is numbered."""
     people, called = [], []
     for turn in turns:
@@ -127,7 +127,7 @@ def _tries(turns: Sequence[_Turn], *, members: bool) -> Tries | None:
     return Tries(np.concatenate(people), np.concatenate(called)) if turns else None
 
 
-def _figures(turns: Sequence[_Turn]) -> dict[str, Any]:
+def _figures(turns: Sequence[_Called]) -> dict[str, Any]:
     """Return the area under the curve, the mean of all turns, and the shares named in all."""
     parted = [(turn.score[turn.member], turn.score[~turn.member]) for turn in turns]
     inside, outside = (np.concatenate(side) for side in zip(*parted))

@@ -110,7 +110,6 @@ def adult(quick: bool) -> Found:
             side: min(sure for _, _, sure in found) for side, found in rules.items()
         },
         "Tertius: rules": {side: len(found[0]) for side, found in others.items()},
-        "Predictive Apriori: rules": {side: len(found[1]) for side, found in others.items()},
         "accuracy for marital status, %": {
             side: [100 * mean, 100 * error] for side, (mean, error, _) in trees.items()
         },

@@ -81,3 +81,15 @@ def test_numbers_of_single_precision_stay_so_and_formulas_too() -> None:
     assert (np.abs(prices - prices.round(2)) < 1e-6).all()
     made = np.log(prices).astype(np.float32).astype(np.float64)
     np.testing.assert_array_equal(release["lprice"].to_numpy(), made)
+
+
+def test_a_centred_column_is_computed_from_the_whole_one_to_its_last_digit() -> None:
+    rng = np.random.default_rng(0)
+    height = rng.choice(np.arange(400, 560, 3), 601)
+    ticks = np.round(height / 50 + rng.normal(size=601), 2)
+    table = pl.DataFrame({"height": height, "centred": height - height.mean(), "ticks": ticks})
+    condenser = Condenser(10, random_state=0).fit(table)
+    (rule,) = (one.rule for one in condenser.rules_)
+    assert rule.startswith("centred = height - ")
+    drawn = condenser.sample()
+    assert np.allclose(drawn["height"] - drawn["centred"], height.mean(), rtol=0, atol=1e-9)

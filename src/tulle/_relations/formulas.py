@@ -23,7 +23,9 @@ _FEW_LEVELS = 5  # values of a column that rounding alone does not make fit
 _LEAST_LEVELS = 8  # values of a column that a straight line is looked for in
 _MOST_TENS = 6  # powers of ten besides a product
 _FRACTION = 0.6  # slopes below that may be 1 over a whole number
-_MOST_DIGITS = 8  # of the numbers in a straight line
+_MOST_DIGITS = 8  # of the slope of a straight line
+_ALL_DIGITS = 16  # of its start: columns are centred at a mean, which has as many as it has
+_EXACT = 1e-12
 _WORST = 0.01  # share of the records that fit a sum worst, exceptions perhaps
 _ROUGH = 0.02  # of a column's spread, by which a sum may be off before factors are whole
 _LEAST_SET = 3  # columns of which one is 1
@@ -252,17 +254,19 @@ def _shortest(x: Floats, y: Floats, unit: float | None) -> str | None:
     shorts += [(short, "{}" if short == 1 else f"{short:.12g} * {{}}") for short in rounded]
     for short, text in shorts:
         rest = float(np.median(y - short * x))
-        for places in range(_MOST_DIGITS):
-            start = float(f"{rest:.{places}g}") if places else 0.0
-            if (np.abs(short * x + start - y) > slack).mean() <= _WORST / 2:
-                return _added(text, start) if short else None
+        starts = [float(f"{rest:.{places}g}") if places else 0.0 for places in range(_ALL_DIGITS)]
+        away = [np.abs(short * x + start - y) for start in starts]
+        near = [place for place, one in enumerate(away) if (one > slack).mean() <= _WORST / 2]
+        exact = [place for place in near if away[place].max() <= _EXACT * np.abs(y).max()]
+        if near:
+            return _added(text, starts[(exact or near)[0]]) if short else None
     return None
 
 
 def _added(text: str, start: float) -> str:
     if text == "-1 * {}" and start:
-        return f"{start:.12g} - {{}}"
-    return f"{text} {'+' if start > 0 else '-'} {abs(start):.12g}" if start else text
+        return f"{start:.16g} - {{}}"
+    return f"{text} {'+' if start > 0 else '-'} {abs(start):.16g}" if start else text
 
 
 def _least_squares(base: Floats, target: Floats) -> Floats:

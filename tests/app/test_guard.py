@@ -119,8 +119,9 @@ def test_looking_changes_nothing(asked: Asked, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age,town\n1,x\n2,y\n")
     identity = asked.ask("GET", "/").text.partition('href="/t/')[2][:12]
     before = sorted(tmp_path.rglob("*"))
-    for page in ("data", "roles", "context", "explore", "release", "inspect", "unit",
-                 "column", "choose", "cancel", "compare", "points/x", "releases/1"):  # fmt: skip
+    for page in ("data", "roles", "context", "explore", "release", "inspect", "first",
+                 "column", "cancel", "compare", "points/x", "releases/1",
+                 "releases/1/restore"):  # fmt: skip
         answer = asked.ask("GET", f"/t/{identity}/{page}")
         led_back = answer.headers.get("location") == f"/t/{identity}/data"  # before its time
         assert answer.status in (200, 400, 405) or (answer.status == 303 and led_back)

@@ -113,6 +113,9 @@ def server(root: Path) -> MCPServer[Any]:
     @found.tool()
     async def estimate(release: str, question: str) -> dict[str, Any]:
         """Answer a question such as mean(age) by ward from a release, with intervals."""
+        proven = await run("verify", release)  # of an original, an answer may be one person's
+        if proven["exit_code"]:
+            return proven
         return await run("estimate", release, question=question)
 
     return found

@@ -507,3 +507,22 @@ def test_rare_values_go_up_a_hierarchy_or_are_kept_by_choice(tmp_path: Path) -> 
     notes = json.loads(result.stdout)["notes"]
     assert any("'ward' keeps values" in note for note in notes)
     assert any("'icd'" in note and "merged" in note for note in notes)
+
+
+def test_a_k_that_is_chosen_is_the_size_of_groups_in_every_class(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sizes = {"a": 105, "b": 175}  # whose blocks of ten have the common divisor 5
+    table = pl.DataFrame(
+        {
+            "x": rng.normal(size=280).round(2),
+            "y": rng.integers(20, 60, 280),
+            "class": [name for name, size in sizes.items() for _ in range(size)],
+        }
+    )
+    table.write_csv(tmp_path / "table.csv")
+    done = workflow.condense(
+        tmp_path / "table.csv", tmp_path / "r.csv", target="class", seed=0, quick=True
+    )
+    chosen = done.summary["chosen"]
+    assert chosen["k"] in {row["k"] for row in chosen["tried"]}
+    assert chosen["k"] < 50

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tulle._commands._columns import (
-    class_column,
     column_of,
     left_out_rows,
     plan_columns,
@@ -187,7 +186,9 @@ def _codebook(made: Made, columns: list[Column], dialect: Any, output: FilePath)
     from tulle._report.codebook import codebook
 
     least = max(min(made.condenser.rests_on_.values()), 2)
-    labels = getattr(dialect, "columns", {})
+    from tulle.io._statistics_files import FileLabels
+
+    labels = dialect.columns if isinstance(dialect, FileLabels) else {}
     return codebook(made.release, columns, labels, least, display_name(output))
 
 
@@ -262,11 +263,8 @@ class _Work:
         return self.made[k]
 
     def _sized(self, k: int | None) -> Condensing:
-        if k is None:
-            return self.options
-        if class_column(self.known, self.original) is not None:
-            return replace(self.options, min_group=k)
-        return replace(self.options, k=k)
+        # of classes too: a common divisor of their sizes would be another in each part of them
+        return self.options if k is None else replace(self.options, k=k)
 
     def measured(self, k: int | None, round: Round) -> Point:
         """Make the release at a k, and judge it; one that cannot be made ends the search."""

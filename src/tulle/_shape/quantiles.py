@@ -24,6 +24,7 @@ from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9  # people are sums of fractions
 _STANDS_OUT = 3.0  # times the people of a usual neighbour
+_MOST_MORE = 20.0  # people that a threshold lies above k, at most
 _RARE = 0.05  # of the people: so few may be exceptions
 _ONE = 1.5  # people: more than one, fewer than two
 _SOME = 5  # people besides those on heaps
@@ -187,9 +188,10 @@ def draw_threshold(k: int, rng: np.random.Generator | None) -> float:
     """Return how many people are enough: ``k``, or with ``rng`` a number from ``k`` to ``1.5 k``.
 
     If it were ``k`` always, a value that appears with one more person and not without would tell
-    that this person was in the data.
+    that this person was in the data. Of a large ``k``, 20 people more hide one of them well enough,
+    and a class of little more than ``k`` people stays.
     """
-    return float(k) if rng is None else k * (1 + 0.5 * rng.random())
+    return float(k) if rng is None else k + min(0.5 * k, _MOST_MORE) * rng.random()
 
 
 def count_exceptions(enough: float, total: float) -> float:

@@ -35,6 +35,18 @@ _RISES = 0.995  # of the people: a time that rises in so many gives the order
 # what a table hands up to its parent, in the order in which it is drawn
 _COUNT, _TIME, MOVED, _MEAN = range(4)
 _ONCE = {"birth"}  # dates that a person has one of
+# what times are whole multiples of: days or hours, minutes, seconds of a day, decimals
+_UNITS = (
+    1.0,
+    1 / 24,
+    0.1,
+    0.01,
+    1 / 1440,
+    1e-3,
+    1e-4,
+    1 / 86400,
+    *(10.0**-n for n in range(5, 10)),
+)
 _SPARSE = 0.05  # of the rows: where time is missing in more, it is a column like others
 
 
@@ -511,9 +523,15 @@ def least_gap(values: Floats, rows: Sequences, table: RowTable, settings: RowDem
             # the step of a clock, which many share, or just the shortest of many steps
             least = step if people_among(known & (steps == step), people) >= enough else 0.0
             break
-    if table.unique and not least:
-        least = float(np.min(steps[known & (steps > 0)], initial=1.0))
+    if table.unique and not least:  # the finest that times are written, never one person's step
+        least = next((unit for unit in _UNITS if _lie_on(values, unit)), _UNITS[-1])
     return float(least)
+
+
+def _lie_on(values: Floats, unit: float) -> bool:
+    """Return whether times are whole multiples of a unit."""
+    times = values[np.isfinite(values)] / unit
+    return bool((np.abs(times - np.round(times)) < 1e-3).all())
 
 
 def _changes(series: pl.Series, rows: Sequences) -> Flags:

@@ -3,8 +3,9 @@
 A weight is drawn like any other number. Then the weights of a release are multiplied, each by a
 factor that depends on the other columns of its record, until the values that enough people hold
 weigh as much as they do in the original and numbers have the same weighted means (raking). People
-are counted, not weights. The sum of all weights is kept; no other total is exact: each is off, by a
-lot drawn once, by up to what the person with the most says in it.
+are counted, not weights, and nobody weighs more than k people do at least. The sum of these is
+kept; no other total is exact: each is off, by a lot drawn once, by up to what the person with the
+most says in it.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class WeightTotals:
         if len(names) > 1:
             raise DataError(f"{len(names)} columns have the role 'weight': at most one may")
         weights = np.where(kept, weights_of(frame[names[0]]), 0.0)
+        weights = np.minimum(weights, _shared(weights, crowd))
         total, counted = float(weights.sum()), weights * crowd.kept
         if not counted.sum() > 0:
             raise DataError(f"all weights in column '{names[0]}' are 0: give it another role")
@@ -105,6 +107,15 @@ class WeightTotals:
             parts.append(block)
             totals.append(shares * self.total)
         return np.hstack(parts), np.concatenate(totals)
+
+
+def _shared(weights: Floats, crowd: Crowd) -> float:
+    """Return the largest weight that as many people have as a release rests on, or more."""
+    people = np.arange(len(weights)) if crowd.people is None else crowd.people
+    largest = np.zeros(int(people.max()) + 1)
+    np.maximum.at(largest, people[crowd.kept], weights[crowd.kept])
+    heaviest = np.sort(largest)[::-1]
+    return float(heaviest[min(crowd.k, len(np.unique(people))) - 1])
 
 
 def weights_of(series: pl.Series) -> Floats:

@@ -253,7 +253,8 @@ class Condenser(GroupAttributes, BaseEstimator):
             Where people have several rows, so many people, each with all rows.
         where : str, optional
             A condition on the records, such as ``"age < 30 and sex == 'f'"``, in the language of
-            rules. Refused unless the model puts at least ``k`` people behind it.
+            rules. Refused unless the model puts at least ``k`` people behind it, and where people
+            have several rows.
 
         Returns
         -------
@@ -274,6 +275,12 @@ class Condenser(GroupAttributes, BaseEstimator):
     def _draw(self, n_samples: int | None, where: str | None = None) -> pl.DataFrame:
         if where is None:
             return self._synthesis.draw(n_samples, self._rng)
+        if isinstance(self._synthesis, LinkedRows):
+            raise ParameterError(
+                "people have several rows here, and a condition on rows would tear them apart: "
+                "draw people and take those that you want",
+                parameter="where",
+            )
         least = min(self.rests_on_.values())
         return draw_where(self._draw, where, n_samples, self._encoder, self.groups_, k=least)
 

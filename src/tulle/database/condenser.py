@@ -15,6 +15,7 @@ from tulle._checks import check_flag, check_int
 from tulle._people import distinct_people
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
+from tulle._shape.quantiles import draw_threshold
 from tulle._types import Ints
 from tulle.condense._grouping import Grouper, check_facts
 from tulle.condense._histories import Histories, new_keys
@@ -136,7 +137,8 @@ class DatabaseCondenser(BaseEstimator):
             name, frame, schema, _row_tables(database, name), levels, Grouper(rng, levels)
         )
         self._rng, self._database = rng, _KeyedTables(database)
-        self._look_ups = _look_ups(database, int(levels.max()))
+        lots = None if self.exact_totals else rng
+        self._look_ups = _look_ups(database, int(levels.max()), lots)
         self.rules_ = self._histories.rules_kept()
         notes = [
             f"table '{table}': {counted(count, 'row', 'lead')} to nobody: left out"
@@ -312,9 +314,14 @@ def _row_tables(database: Database, root: str) -> list[RowTable]:
     return tables
 
 
-def _look_ups(database: Database, k: int) -> dict[str, pl.DataFrame]:
-    """Return the rows of look-ups whose key at least ``k`` different people hold."""
-    kept = {}
+def _look_ups(
+    database: Database, k: int, rng: np.random.Generator | None
+) -> dict[str, pl.DataFrame]:
+    """Return the rows of look-ups whose key at least ``k`` different people hold.
+
+    With ``rng``, a few more than ``k``: whoever knows all holders but one learns nothing for sure.
+    """
+    kept, enough = {}, draw_threshold(k, rng)
     for name in database.look_ups:
         table, (key,) = database.tables[name], database.keys[name]
         names = table[key].cast(pl.String)
@@ -327,5 +334,5 @@ def _look_ups(database: Database, k: int) -> dict[str, pl.DataFrame]:
             )
             people.append(database.persons[child])
         held = distinct_people(np.concatenate(codes), np.concatenate(people), table.height)
-        kept[name] = table.filter(pl.Series(held >= k))
+        kept[name] = table.select(_shown(database, name)).filter(pl.Series(held >= enough))
     return kept

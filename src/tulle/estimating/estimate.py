@@ -17,6 +17,7 @@ from tulle.estimating._questions import Figure, Key, Question, answer, parse_que
 from tulle.estimating.ledger import (
     FORMAT,
     LEAST,
+    MOST,
     NORMAL,
     as_copies,
     name_of,
@@ -28,7 +29,6 @@ from tulle.releases._file_pairs import named_beside
 from tulle.table.schema import Role
 
 UNANSWERED = "this cannot be answered from this release"
-_MOST = 8.0  # standard errors: beyond, a sixtieth of the people would tell as much
 _LARGEST = 16 << 20  # bytes of a ledger
 
 
@@ -165,8 +165,8 @@ def _factor(
         own = max(named, default=kind["factor"])
     if copies < ledger["copies"]:  # fewer draws than were measured
         own = math.sqrt(own**2 + NORMAL**2 * (1 / copies - 1 / ledger["copies"]))
-    if own > _MOST:
-        return None, f"{UNANSWERED}: such estimates are off by {own:.0f} standard errors"
+    if own > MOST:
+        return None, f"{UNANSWERED}: such estimates are off by more than {MOST:.0f} standard errors"
     return own, ""
 
 

@@ -41,6 +41,8 @@ _PART = 0.9  # of the people in a split
 _ASKED = {"mean": 60, "share": 60, "total": 30, "quantile": 40, "ols": 60, "logit": 30}
 _ORDERS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _FEW_VALUES = 12  # of a column to group by
+MOST = 8.0  # standard errors: beyond, a sixtieth of the people would tell as much
+_BEYOND = MOST + 0.5  # what a ledger says of any that is larger
 _MOST_TERMS = 10  # of a regression on all other columns
 
 Make = Callable[[pl.DataFrame], Sequence[Any]]
@@ -194,7 +196,12 @@ class Errors:
         *,
         whole: bool,
     ) -> None:
-        """Compare the answers of releases with those of the table they were made of."""
+        """Compare the answers of releases with those of the table they were made of.
+
+        Numbers of the table are cut where those of the releases end: of how far beyond somebody
+        lies, nothing may be in a ledger.
+        """
+        original = _within(original, copies)
         for place, question in enumerate([*chosen, *asked]):
             true, counted = answer(question, original, owners, self.weight), self.weight is None
             grown = question.kind == "total" and counted  # weights add up whatever the rows
@@ -229,7 +236,10 @@ class Errors:
                 }
                 kinds[kind] = {"factor": _covering(errors), "columns": columns}
         asked = {
-            text: {name: math.ceil(2 * max(error, 0.5)) / 2 for name, error in own.items()}
+            text: {
+                name: min(math.ceil(2 * max(error, 0.5)) / 2, _BEYOND)
+                for name, error in own.items()
+            }
             for text, own in self.of_asked.items()
         }
         return {
@@ -243,7 +253,22 @@ def _covering(errors: Sequence[float]) -> float:
     """Return what 95 of 100 errors, and of the next one, stay below, rounded up to a tenth."""
     ordered = sorted(errors)
     rank = min(math.ceil(COVERED * (len(ordered) + 1)), len(ordered))
-    return math.ceil(10 * max(ordered[rank - 1], 0.5)) / 10
+    return min(math.ceil(10 * max(ordered[rank - 1], 0.5)) / 10, _BEYOND)
+
+
+def _within(original: pl.DataFrame, copies: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return a table whose numbers lie in the ranges of its releases."""
+    whole = pl.concat(copies)
+    ranges = {
+        name: (whole[name].min(), whole[name].max())
+        for name, dtype in whole.schema.items()
+        if dtype.is_numeric() and name in original.columns and original.schema[name].is_numeric()
+    }
+    return original.with_columns(
+        pl.col(name).clip(low, high)
+        for name, (low, high) in ranges.items()
+        if low is not None and high is not None
+    )
 
 
 def _is_lost(true: Figure, found: Figure) -> bool:

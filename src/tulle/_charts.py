@@ -525,8 +525,9 @@ def _risk_and_utility(rows: Rows) -> Any:
 
 def _span(values: Sequence[float], least: float) -> tuple[float, float]:
     """Return the ends of an axis that shows values with some room about them."""
-    room = max(least, 0.15 * (max(values) - min(values)))
-    return min(values) - room, max(values) + room
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = max(least, 0.15 * (high - low))
+    return low - room, high + room
 
 
 def _passing_until(releases: Rows) -> float | None:

@@ -150,3 +150,22 @@ def test_totals_that_contradict_each_other_meet_in_the_middle() -> None:
     assert raked.sum() == pytest.approx(200)
     assert np.isfinite(raked).all()
     assert raked.max() / raked.min() <= 25
+
+
+def test_one_heavy_respondent_counts_for_three_others_at_most() -> None:
+    rng = np.random.default_rng(2)
+    table = pl.DataFrame(
+        {
+            "region": rng.choice(list("abcdefgh"), 800),
+            "age": rng.integers(18, 80, 800),
+            "w": rng.uniform(0.5, 1.5, 800).round(3),
+        }
+    )
+    heavy = table.with_columns(
+        pl.when(pl.int_range(800) == 0).then(400.0).otherwise("w").alias("w")
+    )
+    sums = [
+        float(Condenser(10, columns={"w": "weight"}, random_state=0).fit(one).sample()["w"].sum())
+        for one in (table, heavy)
+    ]
+    assert abs(sums[1] - sums[0]) < 5

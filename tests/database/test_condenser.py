@@ -15,6 +15,7 @@ from tests.database.hospital import database, tables
 from tests.examples import few
 from tulle import Condenser, Database, DatabaseCondenser
 from tulle.errors import GateError, ParameterError, PrivacyError
+from tulle.table.schema import Column, Kind, Role
 
 RULES = [
     "visits.admitted <= visits.discharged",
@@ -288,3 +289,28 @@ def test_rows_that_are_told_apart_by_a_category_are_hardly_repeated() -> None:
     assert doubled[0] < 0.7 * doubled[1]  # the few that are left have nowhere else to go
     assert made["year"].min() == 2000
     assert made["year"].max() <= 2004
+
+
+def test_a_look_up_shows_what_its_roles_release() -> None:
+    rng = np.random.default_rng(0)
+    who = np.sort(rng.integers(0, 200, 600))
+    tables = {
+        "patients": pl.DataFrame(
+            {"patient": [f"P{i}" for i in range(200)], "born": rng.integers(1930, 2000, 200)}
+        ),
+        "visits": pl.DataFrame(
+            {"patient": [f"P{i}" for i in who], "ward": rng.choice(["A", "B"], 600)}
+        ),
+        "wards": pl.DataFrame({"ward": ["A", "B"], "head": ["x", "y"], "first": ["P3", "P9"]}),
+    }
+    database = Database(
+        tables,
+        people="patients",
+        key="patient",
+        links={"visits": ("patient", "patients")},
+        keys={"wards": "ward"},
+        look_ups=["wards"],
+        columns={"wards": [Column("first", Kind.TEXT, Role.IDENTIFIER)]},
+    )
+    made = DatabaseCondenser(k=10, random_state=1).fit(database).sample()
+    assert made["wards"].columns == ["ward", "head"]

@@ -76,7 +76,7 @@ def test_totals_are_those_of_the_original_whatever_the_number_of_rows() -> None:
     ("question", "ledger", "reason"),
     [
         ("mean(x) where x > 2.1", fake(), "fewer than 20 records"),
-        ("mean(x)", fake(9.5), "off by 10 standard errors"),
+        ("mean(x)", fake(9.5), "off by more than 8 standard errors"),
         ("mean(x * 0)", fake(), "all records agree"),
         ("share(x > 0)", fake(), "too few estimates of this kind"),
     ],
@@ -209,3 +209,14 @@ def test_weighted_totals_do_not_grow_with_the_records_of_the_original() -> None:
     release = weighted(0)
     (row,) = estimate(release, "total(y)", records=6_000, weight="w").to_dicts()
     assert row["estimate"] == pytest.approx((release["y"] * release["w"]).sum())
+
+
+def test_a_ledger_does_not_say_how_far_out_somebody_lies() -> None:
+    rng = np.random.default_rng(0)
+    plain = rng.normal(40_000, 8_000, 600).round()
+    ledgers = []
+    for last in (plain[-1], 5e7):
+        table = pl.DataFrame({"income": [*plain[:-1], last], "age": rng.integers(18, 80, 600)})
+        release = pl.DataFrame({"income": rng.permutation(plain), "age": table["age"]})
+        ledgers.append(error_ledger(table, release, questions=["mean(income)"], random_state=0))
+    assert ledgers[0]["asked"]["mean(income)"] == ledgers[1]["asked"]["mean(income)"]

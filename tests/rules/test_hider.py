@@ -38,7 +38,7 @@ def mined(baskets: list[list[Any]]) -> set[tuple[frozenset[Any], frozenset[Any]]
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_an_independent_miner_does_not_find_the_rules(method: str) -> None:
-    rules = choose_rules(BASKETS, 4, **LIMITS, random_state=1)
+    rules = choose_rules(BASKETS, 4, **LIMITS, random_state=8)
     secret = {(frozenset(rule.antecedent), frozenset(rule.consequent)) for rule in rules}
     assert secret <= mined(BASKETS)
     one = RuleHider(rules, method=method, random_state=0, **LIMITS)

@@ -195,12 +195,11 @@ def test_many_misfits_cost_few_tries(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]
     source = write_ndjson(tmp_path / "in.ndjson", mixed)
     tries = []
-    monkeypatch.setattr(
-        "tulle._commands._stream_intake.StreamCondenser.partial_fit",
-        lambda *given, partial_fit=StreamCondenser.partial_fit: (
-            tries.append(1) or partial_fit(*given)
-        ),
-    )
+    for name in ("partial_fit", "_take_fine"):
+        monkeypatch.setattr(
+            f"tulle._commands._stream_intake.StreamCondenser.{name}",
+            lambda *given, take=getattr(StreamCondenser, name): tries.append(1) or take(*given),
+        )
     done = stream(str(source), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
     assert len(tries) == 2  # the initial records, and all others that fit
     text = (tmp_path / "st.rejects.ndjson").read_text()

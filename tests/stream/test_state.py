@@ -287,8 +287,8 @@ def test_history_is_bounded_and_shows_drift() -> None:
     records[5_000:] += 10
     state = feed(StreamState(2), records, np.full(9_000, 50), [2_500])
     rows = state.history.rows
-    assert [row["seen"] for row in rows] == list(range(1_000, 9_001, 1_000))
-    assert rows[3]["drift"] < 0.5 < 9 < rows[-1]["drift"]
+    assert [row.seen for row in rows] == list(range(1_000, 9_001, 1_000))
+    assert rows[3].drift < 0.5 < 9 < rows[-1].drift
     for step in range(1, 401):
         state.history.note(10_000 + step, np.array([10**6 * step]), np.zeros((1, 2)), 0)
     assert 100 < len(state.history.rows) <= 257

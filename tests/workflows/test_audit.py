@@ -327,7 +327,9 @@ def test_an_earlier_release_is_a_gate_of_its_own(survey_files: Path) -> None:
 @pytest.mark.slow
 def test_the_worst_case_repeats_what_the_manifest_says(survey_files: Path) -> None:
     people, release = str(survey_files / "people.csv"), str(survey_files / "release.csv")
-    made = CliRunner().invoke(tulle, ["condense", people, "-o", release, "--k", "10"])
+    made = CliRunner().invoke(
+        tulle, ["condense", people, "-o", release, "--k", "10", "--accept-risk", "a test"]
+    )
     assert made.exit_code == 0, made.output
     report, public = survey_files / "report.json", survey_files / "public.json"
     options = ["--worst-case", "--attempts", "5", "--seed", "1", "-o"]

@@ -91,7 +91,7 @@ def test_an_accepted_risk_stays_in_manifest_and_report(source: Path, tmp_path: P
 @pytest.mark.slow
 def test_a_condensed_table_gets_its_verdict_everywhere(source: Path, tmp_path: Path) -> None:
     made = run("condense", source, "-o", tmp_path / "r.csv", "-k", 20, "--holdout", "25%",
-               "--seed", 1, "--json", "--accept-risk", "only if need be")  # fmt: skip
+               "--seed", 3, "--json", "--accept-risk", "only if need be")  # fmt: skip
     assert made.exit_code == 0, made.output
     verdict = json.loads(made.stdout)["verdict"]
     manifest = read_manifest(tmp_path / "r.csv")

@@ -112,3 +112,12 @@ def test_the_command_serves_over_standard_input(tmp_path: Path) -> None:
     assert instructions == INSTRUCTIONS
     fields = {field for tool in tools for field in tool.input_schema["properties"]}
     assert not fields & {"accept_risk", "force", "seed"}
+
+
+def test_estimates_are_those_of_releases_and_never_of_an_original(tmp_path: Path) -> None:
+    write_people(tmp_path)
+    question = {"release": "people.csv", "question": "total(cost) where cost > 700000"}
+    answer = told(asked(server(tmp_path), ("estimate", question))[0])
+    assert answer["exit_code"] != 0
+    assert "777123" not in json.dumps(answer)
+    assert "manifest" in answer["said"][0]

@@ -316,9 +316,6 @@ def test_what_was_learnt_is_restored_or_refused() -> None:
     with pytest.raises(DataError):
         RecordReader("csv", b"a,b").restore(entries)
     assert (again.encoding.name, again.to_json()) == (reader.encoding.name, reader.to_json())
-    older = {key: entries[key] for key in ("kind", "types")}  # before 0.2
-    again.restore(older)
-    assert again.types == reader.types
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson"])

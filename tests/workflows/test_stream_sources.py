@@ -20,7 +20,7 @@ from tulle import SecretKey
 from tulle._commands.stream import Streamed, stream
 from tulle.errors import DataError
 from tulle.stream._folder import FolderSource
-from tulle.stream._sources import NO_LINES, FileSource
+from tulle.stream._sources import NO_LINES
 
 
 def test_a_growing_file_is_followed_until_asked_to_stop(tmp_path: Path) -> None:
@@ -260,28 +260,6 @@ def test_records_before_a_file_with_other_columns_are_counted(tmp_path: Path) ->
     os.rename(folder / "3.csv", folder / "3.csv.part")
     done = stream(str(folder), tmp_path / "out", **options)
     assert (done.summary["seen"], done.summary["resumed_after"]) == (140, 140)
-
-
-def test_positions_of_earlier_versions_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, folder = rows(300), tmp_path / "in"
-    folder.mkdir()
-    write_csv(folder / "1.csv", made[:120])
-    source = write_ndjson(tmp_path / "in.ndjson", made[:120])
-    old_file = property(lambda self: {"offset": self.lines.offset, "line": self.lines.number})
-    old_folder = property(lambda self: {"done": ["1.csv"], "file": None, "first": "1.csv"})
-    monkeypatch.setattr(FileSource, "position", old_file)
-    monkeypatch.setattr(FolderSource, "position", old_folder)
-    stream(str(source), tmp_path / "o1", state=tmp_path / "st1", **OPTIONS)
-    stream(str(folder), tmp_path / "o2", state=tmp_path / "st2", **OPTIONS)
-    monkeypatch.undo()
-    assert stream(str(folder), tmp_path / "o2", state=tmp_path / "st2").summary["seen"] == 120
-    write_ndjson(source, made[120:], "a")
-    write_csv(folder / "2.csv", made[120:])
-    assert stream(str(source), tmp_path / "o1", state=tmp_path / "st1").summary["seen"] == 300
-    assert stream(str(folder), tmp_path / "o2", state=tmp_path / "st2").summary["seen"] == 300
-    same_groups(tmp_path / "st1", tmp_path / "st2")
 
 
 def test_files_of_a_folder_that_nobody_reads_are_told(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 A weight is drawn like any other number. Then the weights of a release are multiplied, each by a
 factor that depends on the other columns of its record, until the values that enough people hold
 weigh as much as they do in the original and numbers have the same weighted means (raking). People
-are counted, not weights, and nobody weighs more than k people do at least. The sum of these is
-kept; no other total is exact: each is off, by a lot drawn once, by up to what the person with the
-most says in it.
+are counted, not weights, and nobody counts for more than three times what k people weigh at
+least. The sum of these is kept; no other total is exact: each is off, by a lot drawn once, by up
+to what the person with the most says in it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tulle.table.schema import Role, Schema
 
 _MOST_VALUES = 60  # of a column that are totalled one by one; numbers with more have a mean
 _MOST_MARGINS = 300
+_HEAVIEST = 3.0  # times as much as k people weigh at least: nobody counts for more
 _ROWS_EACH = 5  # records to each margin, at least: with fewer, weights would be torn apart
 _STEPS = 40  # of Newton's method
 _FURTHEST = np.log(5.0)  # a factor is at most 5
@@ -63,7 +64,7 @@ class WeightTotals:
         if len(names) > 1:
             raise DataError(f"{len(names)} columns have the role 'weight': at most one may")
         weights = np.where(kept, weights_of(frame[names[0]]), 0.0)
-        weights = np.minimum(weights, _shared(weights, crowd))
+        weights = np.minimum(weights, _HEAVIEST * _shared(weights, crowd))
         total, counted = float(weights.sum()), weights * crowd.kept
         if not counted.sum() > 0:
             raise DataError(f"all weights in column '{names[0]}' are 0: give it another role")

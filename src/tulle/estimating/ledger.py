@@ -258,8 +258,8 @@ def _covering(errors: Sequence[float]) -> float:
 
 def _within(original: pl.DataFrame, copies: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return a table whose numbers lie in the ranges of its releases."""
-    whole = pl.concat(copies)
-    ranges = {
+    whole = pl.concat(copies, how="vertical_relaxed")
+    ranges: dict[str, tuple[Any, Any]] = {
         name: (whole[name].min(), whole[name].max())
         for name, dtype in whole.schema.items()
         if dtype.is_numeric() and name in original.columns and original.schema[name].is_numeric()

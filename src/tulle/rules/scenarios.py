@@ -58,7 +58,7 @@ def choose_rules(
     >>> from tulle import choose_rules
     >>> baskets = [["bread", "milk"], ["bread", "milk", "beer"], ["milk"], ["beer"]]
     >>> choose_rules(baskets, 1, min_support=2, min_confidence=0.5, scenario="S3")
-    [Rule('milk -> bread')]
+    [Rule('bread -> milk')]
     """
     check_choice("choose_rules", "scenario", scenario, SCENARIOS)
     check_int("choose_rules", "n_rules", n_rules, 1)

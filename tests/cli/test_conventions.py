@@ -263,12 +263,12 @@ def test_warnings_are_lines_for_users_and_those_of_others_tell_no_cell(
     assert warnings.showwarning is shown
 
 
-def test_what_was_a_warning_is_no_note_again(
+def test_a_warning_is_not_repeated_as_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     pl.DataFrame({"a": [1, 2] * 100, "b": [2.5, 3.5] * 100}).write_csv("t.csv")
-    monkeypatch.setattr(sys, "argv", ["tulle", "condense", "t.csv", "-o", "r.csv"])
+    monkeypatch.setattr(sys, "argv", ["tulle", "condense", "t.csv", "-o", "r.csv", "--k", "10"])
     with pytest.raises(SystemExit) as stop, warnings.catch_warnings():
         warnings.simplefilter("default")
         main()

@@ -376,7 +376,7 @@ def _start_release(request: Request, study: Study, form: Form) -> Response:
     if form.get("then") == "compare":
         return to(study, f"compare?a={form.get('point', '')}")
     point = _measured(study, form["point"]) if form.get("point") else None
-    needs(point is None or (point.spec.is_release and not point.error), "this is no release")
+    needs(point is None or (point.spec.is_release and not point.error), "this is not a release")
     changed = ""
     if form.get("leave"):
         column = study.set_column(number_in(form, "leave"), role=Role.IGNORED)

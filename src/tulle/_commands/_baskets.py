@@ -84,7 +84,7 @@ def _refuse_attributes(source: FilePath, basket: str | None) -> None:
 
 
 def cells_of(table: pl.DataFrame, attributes: Sequence[str]) -> Transactions:
-    """Return each row as the basket of its cells, ``column=value``; a missing cell is no item."""
+    """Return each row as the basket of its cells, ``column=value``, without missing ones."""
     for name in attributes:
         if name != "all" and name not in table.columns:
             raise ParameterError(

@@ -55,7 +55,7 @@ def learn(
 ) -> Learnt:
     """Mine a file of sketches, or the groups of a table, without looking at any record.
 
-    Classes are told for the records of ``new``, or for a third of the source that is kept apart.
+    Classes are predicted for the records of ``new``, or for a third of the source, kept apart.
     """
     from tulle.io.write import write_table
 

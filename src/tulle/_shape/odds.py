@@ -84,7 +84,7 @@ def traits_of(
                 held = np.bincount(people, weights=values == code, minlength=n)
                 found[f"{code} {name}"] = held / np.maximum(counts, 1)
             continue
-        there = np.isfinite(values) & ~np.isin(values, column.specials)  # a state is no number
+        there = np.isfinite(values) & ~np.isin(values, column.specials)  # states are not numbers
         values = np.where(there, values, np.nan)
         known = np.bincount(people, weights=there, minlength=n)
         mean, square = (

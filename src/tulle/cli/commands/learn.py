@@ -23,7 +23,7 @@ from tulle.cli import _output as output
     "--new",
     type=options.FILE,
     metavar="FILE",
-    help="Records whose classes are told.  [a third of INPUT, to measure the accuracy]",
+    help="Records whose classes are predicted.  [a third of INPUT, to measure the accuracy]",
 )
 @click.option("--clusters", type=int, metavar="N", help="Find N clusters by k-means.")
 @click.option(

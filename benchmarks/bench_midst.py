@@ -9,14 +9,21 @@ own 200 among them) who were in. Three distance attacks need nothing else. The e
 winners' kind: Gower distances, density ratios (DOMIAS) and a classifier, each compared with what
 shadow releases with and without the same candidate show (RMIA, likelihood ratios), put together by
 a model that learnt on the shadows. A release takes two seconds, so the attacker can have many: how
-the success grows with their number is the picture.
+the success grows with their number is the picture. What shadows show is kept in ``TULLE_SHADOWS``
+(default: ``tulle-midst`` in the folder for temporary files), so that a run that is stopped goes on,
+and one with more ``--fits`` begins with those that are there. Empty it when the library
+has changed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +54,7 @@ DISTANCES = {"nearest": 0, "nearest over the attacker's own": 1, "ten nearest ov
 WAYS = {"transactions": False, "accounts": True}
 CURVE = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 ENSEMBLE_K = 10
+LEARNT = 64  # shadow releases that the model learns on; all of them are compared with
 PUBLISHED = (  # share of members named at 10 % false alarms
     ["one table, release only", "TabDDPM, TabSyn", "25 %, 22 %"],
     ["one table, model known", "TabDDPM, TabSyn", "46 %, 39 %"],
@@ -278,10 +286,27 @@ class Attack:
         rng = np.random.default_rng(7)
         inside = rng.random((shadows, len(target.asked))) < 0.5
         seen = []
+        kept = self._kept(target)
         for shadow, chosen in enumerate(inside):
-            people = self._shadow(target, sight, shadow, chosen)
-            seen.append(sight.signals(self.release(people, 100 + shadow)[0], shadow))
+            place = kept / f"{shadow}.npy"
+            if not place.exists():
+                people = self._shadow(target, sight, shadow, chosen)
+                found = sight.signals(self.release(people, 100 + shadow)[0], shadow)
+                with place.with_suffix(".part").open("wb") as part:
+                    np.save(part, found)
+                place.with_suffix(".part").rename(place)
+            seen.append(np.load(place))
         return np.array(seen), inside
+
+    def _kept(self, target: Target) -> Path:
+        """Return the folder of what shadows of this kind and target have shown."""
+        given = os.environ.get("TULLE_SHADOWS")
+        folder = Path(given or Path(tempfile.gettempdir()) / "tulle-midst")
+        people = pd.util.hash_pandas_object(target.asked.trans_id).to_numpy().tobytes()
+        what = f"{self.k} {self.by_person} {self.more} {len(target.training)}".encode()
+        place = folder / hashlib.sha256(people + what).hexdigest()[:16]
+        place.mkdir(parents=True, exist_ok=True)
+        return place
 
     def _shadow(self, target: Target, sight: Sight, seed: int, chosen: Any) -> pd.DataFrame:
         """Return as many of the attacker's transactions as were released, some candidates in."""
@@ -293,32 +318,46 @@ class Attack:
 
 def ensemble(seen: np.ndarray, inside: np.ndarray, signals: np.ndarray) -> np.ndarray:
     """Return how much a model that learnt on shadow releases takes each candidate for a member."""
-    count = inside.shape[1]
-    X = np.concatenate([features(seen, inside, at, one) for at, one in enumerate(seen)])
+    sums = Sums(seen, inside)
+    learnt = range(min(len(seen), LEARNT))
+    X = np.concatenate([sums.features(seen[at], inside[at]) for at in learnt])
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
-    model.fit(X, inside.ravel())
-    return model.decision_function(features(seen, inside, None, signals))[:count]
+    model.fit(X, inside[: len(learnt)].ravel())
+    return model.decision_function(sums.features(signals))
 
 
-def features(
-    seen: np.ndarray, inside: np.ndarray, at: int | None, signals: np.ndarray
-) -> np.ndarray:
-    """Return signals, their ratios to the shadows' (RMIA) and likelihood ratios of in and out."""
-    if at is not None:  # a shadow release is compared with the others
-        seen, inside = np.delete(seen, at, axis=0), np.delete(inside, at, axis=0)
-    count = inside.shape[1]
-    centred = signals - seen.mean(axis=0)
-    own, never = centred[:count], np.sort(centred[count:], axis=0)
-    ranks = np.column_stack(
-        [np.searchsorted(never[:, n], own[:, n]) / len(never) for n in range(own.shape[1])]
-    )
-    sides = ((~inside).astype(float), inside.astype(float))
-    weights = [side[:, :, None] / np.maximum(side.sum(axis=0), 1)[:, None] for side in sides]
-    means = [(seen[:, :count] * weight).sum(axis=0) for weight in weights]
-    rest = [(seen[:, :count] - mean) ** 2 * w for mean, w in zip(means, weights)]
-    spread = (rest[0] + rest[1]).sum(axis=0).mean(axis=0) / 2 + 1e-6  # one for all candidates
-    likelier = [-((signals[:count] - mean) ** 2) / (2 * spread) for mean in means]
-    return np.hstack([signals[:count], own, ranks, likelier[1] - likelier[0]])
+class Sums:
+    """What shadow releases show together, so that one of them can be compared with the others."""
+
+    def __init__(self, seen: np.ndarray, inside: np.ndarray) -> None:
+        self.releases, self.total = len(seen), seen.sum(axis=0)
+        own = seen[:, : inside.shape[1]]
+        sides = [side[:, :, None].astype(float) for side in (~inside, inside)]
+        self.sides = [
+            (side.sum(axis=0), (side * own).sum(axis=0), (side * own**2).sum(axis=0))
+            for side in sides
+        ]
+
+    def features(self, signals: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+        """Return signals, their ratios to the shadows' (RMIA) and likelihood ratios of in and out.
+
+        ``chosen`` says who was in a shadow release, which is compared with the others.
+        """
+        shadow, count = chosen is not None, len(self.sides[0][0])
+        centred = signals - (self.total - shadow * signals) / (self.releases - shadow)
+        own, never = centred[:count], np.sort(centred[count:], axis=0)
+        ranks = np.column_stack(
+            [np.searchsorted(never[:, n], own[:, n]) / len(never) for n in range(own.shape[1])]
+        )
+        here, means, spreads = signals[:count], [], []
+        for inside, (number, first, second) in zip((False, True), self.sides):
+            less = (chosen == inside)[:, None] if shadow else np.zeros((count, 1))
+            left = np.maximum(number - less, 1)
+            means.append((first - less * here) / left)
+            spreads.append((second - less * here**2) / left - means[-1] ** 2)
+        spread = np.maximum(sum(spreads).mean(axis=0) / 2, 0) + 1e-6  # one for all candidates
+        likelier = [-((here - mean) ** 2) / (2 * spread) for mean in means]
+        return np.hstack([here, own, ranks, likelier[1] - likelier[0]])
 
 
 def copied(sets: list[tuple[Target, Sight]]) -> list[str]:

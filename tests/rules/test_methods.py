@@ -227,7 +227,7 @@ def test_blocking_by_the_middle(problem: Any) -> None:
     if all(below):
         refuse_middles(sensitive, released)
     else:
-        with pytest.raises(PrivacyError, match=f"{below.count(False)} of {len(below)} rules"):
+        with pytest.raises(PrivacyError, match=f"{below.count(False)} of .*--method best"):
             refuse_middles(sensitive, released)
 
 

@@ -111,7 +111,7 @@ def test_paper_and_strict_splits(rng: np.random.Generator) -> None:
     assert strict.n_small_ == 0
     assert (strict.counts_ >= strict.levels_).all()
     assert paper.n_small_ > 0
-    assert any("split='strict'" in note for note in paper.notes_)
+    assert any("(split=, --split)" in note for note in paper.notes_)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tulle.errors import PrivacyError
@@ -17,6 +19,11 @@ def test_grid_takes_the_largest_near_the_best() -> None:
     k, reason = choose(CURVE, None, 0.05, Limits())
     assert k == 40
     assert reason.startswith("k=40 because it is the largest size tried")
+
+
+def test_the_reason_shows_the_interval_of_the_table_of_sizes() -> None:
+    cut = replace(point(10, 0.9), privacy=1.0, interval=1.73)
+    assert "interval 1.73 (uncut)" in choose([cut], None, 0.05, Limits())[1]
 
 
 def test_rule_never_goes_beyond_where_it_ended_nor_below_the_gap() -> None:

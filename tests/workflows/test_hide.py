@@ -274,6 +274,7 @@ def test_the_chart_marks_the_limit_of_each_rule(
     ("options", "message"),
     [
         ({"window": 5}, "--window.*--method"),
+        ({"support_of": "antecedent"}, "--support-of.*--choose"),
         ({"victim": "window", "method": "iga"}, "--victim.*--method"),
         ({"stream": True, "method": "best"}, "--method"),
         ({"stream": True, "victim": "widow"}, "'window'"),

@@ -77,6 +77,7 @@ def test_no_cell_is_told(people: str, as_json: list[str]) -> None:
 def test_json(people: str) -> None:
     found = json.loads(run(people, "--json").output)
     assert found["records"] == 60
+    assert found["number_of_columns"] == PEOPLE.width
     assert found["policy"] == "people.policy.toml"
     assert [row["name"] for row in found["columns"]] == PEOPLE.columns
     assert found["singled_out_by"][0]["columns"] == "weight"

@@ -102,6 +102,28 @@ def test_a_delta_counts_if_the_next_one_passes_too_and_the_finished_sketches_dec
     assert "The least risk has delta 4." in str(refused.exception)
 
 
+def test_where_no_delta_passes_both_verdicts_one_sentence_says_so(
+    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sketch_search, "_try", _Attacked(RISKS, {}).on_sample)
+    asked = ("--text", "body", "--target-risk", "10%", "--json", "--accept-risk", "a trial")
+    told = json.loads(run(texts, "-o", tmp_path / "s.parquet", *asked).stdout)
+    assert told["delta"] == 3.0
+    step = told["verdict"]["use"]["next"]
+    assert step.startswith(
+        "No delta that was tried passes both verdicts: of those within the risk, delta 3 is the "
+        "best (25.0% of the nearest neighbours kept, risk 9.0%); 50.0% are kept with delta 1, at "
+    )
+    assert "tulle learn --classes" in step
+    assert "look for a delta" not in told["verdict"]["privacy"]["next"].lower()
+
+
+def test_a_delta_that_passes_both_verdicts_needs_no_trade() -> None:
+    rows = [{"delta": d, "neighbour_recall": 0.9, "risk": 0.01} for d in (1.0, 2.0)]
+    assert _sketch_search.trade(rows, [1.0]) == ""
+    assert _sketch_search.trade([], []) == ""
+
+
 def test_labels_and_risks_that_cannot_be(texts: Path, tmp_path: Path) -> None:
     asked = (texts, "--text", "body", "-o", tmp_path / "s.parquet")
     for more, error in (

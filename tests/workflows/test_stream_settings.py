@@ -33,6 +33,24 @@ def write_policy(path: Path, told: str = "", **entries: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("again", ["4..6", None])
+def test_levels_are_drawn_for_a_trial_and_afresh_where_it_resumes(
+    tmp_path: Path, again: str | None
+) -> None:
+    records = [{n: v for n, v in row.items() if n != "level"} for row in rows(300)]
+    source = write_ndjson(tmp_path / "in.ndjson", records[:200])
+    places = {"state": tmp_path / "st", "init": 60, "grouping": "levels"}
+    first = stream(str(source), tmp_path / "out", levels="4..6", **places)
+    assert any("drawn" in note for note in first.notes)
+    assert first.summary["smallest_group"] >= 4
+    write_ndjson(source, records)
+    second = stream(str(source), tmp_path / "out", levels=again, **places)
+    assert second.summary["seen"] == 300
+    assert second.summary["rejected"] == 0
+    with pytest.raises(ParameterError, match="did not start with '4..9'"):
+        stream(str(source), tmp_path / "out", levels="4..9", **places)
+
+
 def seen_files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tulle._commands._options import Options
+    from tulle._random import RandomState
     from tulle.condense._grouping import GroupFacts
     from tulle.guessing.columns import Guess
 
@@ -229,7 +230,7 @@ def refuse_two_roles(target: str | None, levels: str | None) -> None:
 
 
 def with_drawn_levels(
-    table: pl.DataFrame, levels: str | None, seed: int | None
+    table: pl.DataFrame, levels: str | None, seed: RandomState
 ) -> tuple[pl.DataFrame, str | None]:
     """Return the table with levels drawn evenly from a range such as ``6..10``, if that is asked.
 

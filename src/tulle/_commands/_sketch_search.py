@@ -65,6 +65,25 @@ def told(tried: list[dict[str, Any]]) -> str:
     return f"Tried: {rows}. The least risk has delta {best['delta']:g}."
 
 
+def trade(tried: list[dict[str, Any]], found: list[float]) -> str:
+    """Say what is to be had, where no delta that was tried passes both verdicts; else nothing."""
+    from tulle._report.fitness import graded
+    from tulle._report.verdict import CLASSES
+
+    kept = {row["delta"]: float(row["neighbour_recall"] or 0.0) for row in tried}
+    risk = {row["delta"]: row["risk"] for row in tried}
+    useful = [d for d in kept if (graded("neighbour_recall", kept[d], None) or ("",))[0] != "bad"]
+    if not found or set(useful) & set(found):
+        return ""
+    best, most = max(found, key=kept.__getitem__), max(useful or [max(kept, key=kept.__getitem__)])
+    return (
+        "No delta that was tried passes both verdicts: of those within the risk, delta "
+        f"{best:g} is the best ({kept[best]:.1%} of the nearest neighbours kept, risk "
+        f"{risk[best]:.1%}); {kept[most]:.1%} are kept with delta {most:g}, at a risk of "
+        f"{risk[most]:.1%}. {CLASSES}"
+    )
+
+
 def _passes(row: dict[str, Any], target: float) -> bool:
     return row["suppressed"] <= _MOST_SUPPRESSED and row["risk"] <= target
 

@@ -131,7 +131,7 @@ class Intake:
         """Continue with a condenser; waiting records are read from the source again."""
         texts = self.waiting.read_again(owed, source)
         if owed:
-            records = self.reader.records(texts).frame
+            records = self.settings.leveled(self.reader.records(texts).frame)
             if records.height != len(owed):
                 raise changed(source)
             resupply(condenser, owed, self.settings.parted(records)[0])
@@ -144,7 +144,7 @@ class Intake:
             records = self.reader.records(lines.texts, lines.faults)
             self._refuse_keys(records)
             self.read += read
-            self._condense(lines, records)
+            self._condense(lines, records._replace(frame=self.settings.leveled(records.frame)))
             return
         self.read += read
         self.initial.add(lines, self.reader)
@@ -215,8 +215,7 @@ class Intake:
             raise DataError("the source contains no record" + initial.complaint())
         lines = Lines.joined(initial.lines)
         records = self.reader.begin(lines.texts, lines.faults, self.settings.declared())
-        self.settings.plan(records.frame)
-        self._condense(lines, records)
+        self._condense(lines, records._replace(frame=self.settings.plan(records.frame)))
         self.initial = _Initial()
 
     def _condense(self, lines: Lines, records: TypedRecords) -> None:
@@ -279,7 +278,7 @@ class Intake:
             lines = source.read(left)
             if lines is None or not len(lines):
                 break
-            frame = self.reader.records(lines.texts, lines.faults).frame
+            frame = self.settings.leveled(self.reader.records(lines.texts, lines.faults).frame)
             wrong = first_reasons(list(self._problems(frame)))
             wrong |= self.condenser.refusals(self.settings.parted(frame)[0])
             frames.append(frame[np.setdiff1d(np.arange(frame.height), list(wrong))])

@@ -12,9 +12,11 @@ from tulle._commands._columns import (
     column_of,
     plan_columns,
     refuse_two_roles,
+    with_drawn_levels,
     with_roles,
 )
 from tulle._commands._options import Options, resolve
+from tulle._random import as_generator
 from tulle.errors import ParameterError
 from tulle.table.policy import COLUMN_OPTIONS
 from tulle.table.schema import Column, Role
@@ -90,14 +92,23 @@ class Settings:
         options = resolve("stream", Streaming(), self.policy, self.given)
         options.check()
         self.options = replace(options, init=max(options.init, 2 * options.k))
+        self.rng = as_generator(options.seed)  # of levels that are drawn: afresh where it resumes
 
     def declared(self) -> list[Column]:
         """Return what the policy says about the columns."""
         return list(self.options.policy.columns)
 
-    def plan(self, records: pl.DataFrame) -> None:
-        """Settle the roles of the columns, from the policy or from the initial records."""
-        self.columns = plan_columns(records, self.options, target=self.target, levels=self.levels)
+    def leveled(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Return the records with their levels, if these are drawn."""
+        return with_drawn_levels(records, self.levels, self.rng)[0]
+
+    def plan(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Settle the roles of the columns, from the policy or from the initial records.
+
+        Return these with their levels, if they are drawn.
+        """
+        records, levels = with_drawn_levels(records, self.levels, self.rng)
+        self.columns = plan_columns(records, self.options, target=self.target, levels=levels)
         classes = class_column(self.columns, records)
         self.class_column = None if classes is None else classes.name
         in_policy = {column.name: column.role.value for column in self.declared()}
@@ -107,7 +118,9 @@ class Settings:
                 {"column": c.to_json(), "in_policy": in_policy.get(c.name)} for c in self.columns
             ],
             "classes": self.class_column,
+            "drawn": None if levels == self.levels else self.levels,
         }
+        return records
 
     @property
     def level_column(self) -> str | None:
@@ -162,28 +175,34 @@ class Settings:
         self.options = replace(self.options, **entries["fixed"])
         self.columns = [Column.from_json(entry["column"]) for entry in entries["columns"]]
         self.class_column = entries["classes"]
-        for role, asked in ((Role.TARGET, self.target), (Role.LEVEL, self.levels)):
+        drawn = entries.get("drawn")
+        self.levels = self.levels or drawn
+        named = self.level_column if drawn and self.levels == drawn else self.levels
+        for role, asked in ((Role.TARGET, self.target), (Role.LEVEL, named)):
             known = column_of(self.columns, role)
             if asked is not None and (known is None or known.name != asked):
                 raise ParameterError(
                     f"this stream did not start with '{asked}' as its {role}: start a new state"
                 )
         in_policy = {entry["column"]["name"]: entry["in_policy"] for entry in entries["columns"]}
-        self._refuse_other_columns({column.name: column for column in self.columns}, in_policy)
+        begun = {column.name: column for column in self.columns}
+        self._refuse_other_columns(begun, in_policy, named)
 
     def _instead(self, name: str) -> str:
         """Say where a value that differs from the saved state comes from."""
         source = "the command" if self.options.on_command_line(name) else self.policy
         return f"{getattr(self.options, name)} in {source}"
 
-    def _refuse_other_columns(self, begun: dict[str, Column], in_policy: dict[str, Any]) -> None:
+    def _refuse_other_columns(
+        self, begun: dict[str, Column], in_policy: dict[str, Any], levels: str | None
+    ) -> None:
         """Raise if a policy describes columns differently from when the stream began.
 
         A role that --target or --levels replaced in the beginning may stay in the policy: the
         same policy continues, whether or not the option is given again.
         """
         declared = self.options.described(begun)
-        for column in with_roles(declared, self.target, self.levels) if declared else []:
+        for column in with_roles(declared, self.target, levels) if declared else []:
             for word in _OF_COLUMNS:
                 old, new = (getattr(one, word) for one in (begun[column.name], column))
                 if new != old and not (word == "role" and new == in_policy[column.name]):

@@ -504,6 +504,8 @@ def _wishes(
     if (rules is None) == (choose is None):
         raise ParameterError("give --rules FILE, or --choose a scenario, and not both")
     if rules is not None:
+        if options.support_of != "rule":
+            raise ParameterError("is for --choose", subject=options.word("support_of"))
         return read_rules(rules)
     from tulle._commands._baskets import open_file
     from tulle.rules.scenarios import SCENARIOS, choose_rules

@@ -92,6 +92,7 @@ def inspect(
     summary = {
         "table": display_name(source),
         "records": looked.records,
+        "number_of_columns": table.width,
         "unique_in_quasi_identifiers": found.together.unique,
         "share_unique": round(found.together.share, 4),
         "policy": os.fspath(target),

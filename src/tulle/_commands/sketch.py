@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tulle._checks import check_flag, check_share
+from tulle._commands import _sketch_search
 from tulle._commands._decision import UNAUDITED, Job, Refused, decided, with_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
@@ -359,8 +360,9 @@ def sketch(
     parameters = {name: value for name, value in given_ if name not in _NOT_OF_SKETCHES}
     parameters["max_components"] = options.max_components or None
     beside, hidden = _beside(source, options)
-    run = _SketchRun(source, job, options, key, new_key, beside, seed)
     deltas, tried = _found_deltas(source, options, parameters, seed)
+    remedy = _sketch_search.trade(tried, deltas if tried else [])
+    run = _SketchRun(source, job, options, key, new_key, beside, seed, remedy)
     for delta in deltas:
         try:
             done = run.written(parameters | {"delta": delta})
@@ -380,13 +382,12 @@ def _explained(refused: Refused, deltas: list[Any], tried: list[dict[str, Any]])
     """Add to a refusal what the search for delta had found."""
     if not tried:
         return refused
-    from tulle._commands._sketch_search import told
-
     shown = ", ".join(f"{delta:g}" for delta in deltas)
     return Refused(
         refused.verdict,
         f"nothing was written. The finished sketches failed with delta {shown}, which had passed "
-        f"on a sample. {told(tried)} Give a --delta above {deltas[-1]:g}, or allow more risk",
+        f"on a sample. {_sketch_search.told(tried)} Give a --delta above {deltas[-1]:g}, or allow "
+        "more risk",
     )
 
 
@@ -407,6 +408,7 @@ class _SketchRun:
     new_key: FilePath | None
     beside: pl.DataFrame | None
     seed: int | None
+    remedy: str  # where no delta that was tried passes both verdicts
 
     def written(self, parameters: Mapping[str, Any]) -> _Written:
         """Sketch, attack and write; raise before anything is there if the verdict is bad."""
@@ -440,7 +442,9 @@ class _SketchRun:
         )
         gates = _target_gate(made, options.target_risk)
         context = dict(options.policy.context)
-        return made.extended(context=context, accepted_risk=self.job.accepted, gates=gates)
+        return made.extended(
+            context=context, accepted_risk=self.job.accepted, gates=gates, remedy=self.remedy
+        )
 
 
 def _target_gate(made: Audit, target: Any) -> list[Gate]:
@@ -457,7 +461,6 @@ def _found_deltas(
     source: FilePath, options: Sketching, parameters: dict[str, Any], seed: int | None
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return the deltas to release with, the first that passes, and all that were tried."""
-    from tulle._commands._sketch_search import find_deltas
     from tulle.sketch._records import as_records
 
     if options.target_risk is None:
@@ -471,7 +474,7 @@ def _found_deltas(
         )
     records = as_records(os.fspath(source), options.text)
     assert records is not None
-    return find_deltas(records, target, as_generator(seed), **parameters)
+    return _sketch_search.find_deltas(records, target, as_generator(seed), **parameters)
 
 
 def _beside(source: FilePath, options: Sketching) -> tuple[pl.DataFrame | None, int]:

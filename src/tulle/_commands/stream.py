@@ -203,6 +203,8 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     level = intake.settings.level_column
     if level is not None and "k" in intake.settings.options.words:
         notes.append(f"k is not used: the levels in column '{level}' determine the group sizes")
+    if intake.settings.begun.get("drawn"):
+        notes.append("The levels are drawn, for a trial: a run that resumes draws new ones afresh")
     notes += unit_notes(intake.settings.columns)
     columns = Schema(intake.settings.columns)
     left = columns.named(*_LEFT_OUT)

@@ -16,7 +16,8 @@ from tulle._plurals import counted
 from tulle._report.model import Judgement, Level, Whole
 from tulle._report.words import number
 
-SMALLER = ("take a smaller k", "a smaller --margin")  # the words of advice that costs privacy
+# the words of advice that costs privacy
+SMALLER = ("take a smaller k", "a smaller --margin", "ask for less protection")
 _SMALLER_GROUPS = f"{SMALLER[0]} if the privacy verdict allows it (tulle explore shows both)"
 _LOOK = "look at this column in the report; declare it a category, or give it bounds in the policy"
 
@@ -162,7 +163,7 @@ LIMITS = (
         0.80,
         0.40,
         "the sketches find {value} of the true nearest neighbours",
-        "allow more components (--max-components) or ask for less protection",
+        f"allow more components (--max-components) or {SMALLER[2]}",
         "share",
     ),
     Limit(
@@ -170,7 +171,7 @@ LIMITS = (
         0.05,
         0.30,
         "{value} of the records were left out",
-        "ask for less protection, or say in the release which records are missing",
+        f"{SMALLER[2]}, or say in the release which records are missing",
         "share",
     ),
     *(

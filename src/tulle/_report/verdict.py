@@ -52,7 +52,11 @@ _Z = NormalDist().inv_cdf(0.975)
 _CLOSEST = 0.03  # to a limit, for which the size of a control is still worked out
 
 LARGER = "take larger groups"
-_MORE = (LARGER, "raise --margin")  # the words of advice that costs use
+_MORE = (LARGER, "raise --margin", "look for a delta")  # the words of advice that costs use
+CLASSES = (
+    "Classes may survive where neighbours do not: keep a label (--keep) and try tulle learn "
+    "--classes."
+)
 _KEEP_APART = "keep a control apart (--holdout 10%, or tulle split) and run this again"
 _LARGER_GROUPS = (
     f"{LARGER} (tulle condense without --k finds the smallest k that passes), or leave out or "
@@ -74,7 +78,7 @@ _NEXT = {  # what helps against an attack, by the beginning of its name
     "worst_case": f"{LARGER}; whoever needs a bound needs differential privacy",
     "rule_": f"{_MORE[1]}, which takes the rules further below the thresholds",
     "removed_items": "hide fewer rules, or share rules instead of baskets (--share rules)",
-    "sketch": "look for a delta at which the attacks fail (--model delta --target-risk 5%), and "
+    "sketch": f"{_MORE[2]} at which the attacks fail (--model delta --target-risk 5%), and "
     "share the key and known records with nobody",
     "snapshots": "use --snapshots bounded, which shows newcomers in groups only",
 }
@@ -102,13 +106,13 @@ def verdict(result: Whole) -> Verdict:
         privacy = _judged("undecided", reason, "make a release that is fit for use", [])
     for step, more, less in () if given else zip(_steps(result), _MORE, SMALLER):
         asks = more in privacy["next"].lower(), less in use["next"].lower()
-        if all(asks) or (result["tried"] and any(asks)):
+        if all(asks) or ((result["tried"] or result["remedy"]) and any(asks)):
             privacy = {**privacy, "next": step} if asks[0] else privacy
             use = {**use, "next": step} if asks[1] else use
     return {"privacy": privacy, "use": use}
 
 
-def _steps(result: Whole) -> tuple[str, str]:
+def _steps(result: Whole) -> tuple[str, ...]:
     """Return what helps where more protection would cost use, and less would cost privacy."""
     read = inferred(result["attacks"])
     column = lost_in(result) or (f"column '{read}'" if read else "columns that nobody needs")
@@ -120,6 +124,9 @@ def _steps(result: Whole) -> tuple[str, str]:
         result["remedy"] or step,
         "Hide fewer rules, or share rules instead of baskets (--share rules): a larger margin "
         "would cost use, a smaller one privacy.",
+        result["remedy"]
+        or "See what each delta costs (tulle sketch --target-risk lists its trials): one that "
+        f"hides more would cost use, one that hides less privacy. {CLASSES}",
     )
 
 

@@ -100,7 +100,7 @@ def refuse_middles(sensitive: SensitiveRules, released: Transactions) -> None:
         raise PrivacyError(
             f"method 'blocking' left the middle of the interval of {len(seen)} of "
             f"{len(sensitive)} rules above their thresholds ({'; '.join(seen)}): nothing is "
-            "released; use interval='lower' or method='best'"
+            "released; use the lower interval (--interval) or another method (--method best)"
         )
 
 

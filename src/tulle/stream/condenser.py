@@ -499,8 +499,8 @@ class StreamCondenser(BaseEstimator):
         if self.n_small_:
             notes.append(
                 f"{self.n_small_} of {len(self.counts_)} groups have fewer members than the "
-                "largest level among them, because their statistics were split; split='strict' "
-                "prevents this"
+                "largest level among them, because their statistics were split; the strict split "
+                "(split=, --split) prevents this"
             )
         newcomers = len(self._fitted.held.for_category()) if self._states else 0
         if newcomers:

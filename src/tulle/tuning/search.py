@@ -180,7 +180,7 @@ def _sentence(point: SizePoint, why: str) -> str:
     )
     return (
         f"k={point.k} because {why}: utility {point.utility:.3f} ({share}), "
-        f"interval privacy {point.privacy:.2f}, linkage risk {point.risk:.3f}."
+        f"interval {point.interval:.2f} (uncut), linkage risk {point.risk:.3f}."
     )
 
 

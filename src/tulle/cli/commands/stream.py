@@ -47,7 +47,9 @@ from tulle.cli import _output as output
     help="Minimum group size, if there are no levels.  [default: 10]",
 )
 @click.option(
-    "--levels", metavar="COLUMN", help="Column with each record's own level; --k is not used."
+    "--levels",
+    metavar="COLUMN",
+    help="Column with each record's own level; 6..10: drawn, for a trial. --k is not used.",
 )
 @click.option(
     "--target", metavar="COLUMN", help="Column of classes, which are condensed separately."

@@ -17,7 +17,7 @@ from benchmarks.reproduction.page import MEASURED
 from benchmarks.results import data_folder, timed
 from tulle import ClassCondenser, Condenser, GroupSizeSearch, PrivacyWarning, approximate_gcd
 from tulle._metrics.loss import interval_widths
-from tulle.condense._pairs import fit_paired
+from tulle.condense._synthesis import fit_paired
 from tulle.condense.groupings import group_records
 
 Found = dict[str, Any]

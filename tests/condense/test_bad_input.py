@@ -208,7 +208,7 @@ def test_parameters_of_the_class_condenser(options, words):
 
 
 def test_statistics_beyond_memory_are_refused_before_they_are_made(monkeypatch):
-    monkeypatch.setattr("tulle.condense._statistics._memory", lambda: 100.0)
+    monkeypatch.setattr("tulle.condense._papers._memory", lambda: 100.0)
     with pytest.raises(DataError, match="3 dimensions"):
         Condenser(k=5, synthesis="uniform", random_state=0).fit(X)
     Condenser(k=5, random_state=0).fit(X)  # which keeps no covariances of groups

@@ -28,15 +28,14 @@ from tulle._large.facts import (
     row_keys,
     sample_rows,
 )
-from tulle._large.machine import Budget, Machine
+from tulle._large.machine import Budget, Machine, Spill
 from tulle._large.plan import BlockPlan, Deal, PartedRelease, Units, condense_blocks
-from tulle._large.spill import Spill
 from tulle._threads import in_order
 from tulle.condense._classes import labels_of
-from tulle.condense._cuts import grow_cuts
 from tulle.condense._grouping import Grouper
 from tulle.condense._levels import common_level
 from tulle.condense.condenser import Condenser
+from tulle.condense.groupings._fast import grow_cuts
 from tulle.errors import DataError, PrivacyError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter_column

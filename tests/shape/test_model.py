@@ -21,8 +21,15 @@ from tulle._shape.columns import (
     looks_coded,
     take_rows,
 )
-from tulle._shape.model import Group, condense, fit_shape, hand_out
-from tulle._shape.scores import fit_scores, second_moments, telling_columns
+from tulle._shape.model import (
+    Group,
+    condense,
+    fit_scores,
+    fit_shape,
+    hand_out,
+    second_moments,
+    telling_columns,
+)
 from tulle._types import Floats, Ints
 
 

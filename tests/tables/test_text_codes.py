@@ -8,7 +8,7 @@ import pytest
 
 from tulle import Column, Condenser, DataError, Kind, PolicyError, load_policy
 from tulle.auditing._tables import align
-from tulle.table._text_codes import as_codes, code_words
+from tulle.table._categories import as_codes, code_words
 
 N = 400
 CODED = Column("remarks", Kind.TEXT, text="codes")

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tulle._large.facts import person_keys
-from tulle._large.spill import Spill
+from tulle._large.machine import Spill
 from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.io._formats import is_compressed

@@ -219,7 +219,7 @@ def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal
 
     from tulle._relations.proposals import LEAST, propose_rules
     from tulle._relations.values import as_released, writings_of
-    from tulle.condense._people import locate_people
+    from tulle.condense._levels import locate_people
     from tulle.table._encoder import TableEncoder
     from tulle.table._rare import Crowd
     from tulle.table.schema import Schema

@@ -26,12 +26,12 @@ from tulle._attacks.copies import as_bytes, is_in
 from tulle._attacks.records import Records
 from tulle._types import Floats, Ints
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
+from tulle.table._categories import as_codes, code_words
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
 from tulle.table._precision import as_decimals, decimals_of, in_singles
 from tulle.table._series import person_names
 from tulle.table._states import Writing, writing_of
-from tulle.table._text_codes import as_codes, code_words
 from tulle.table.policy import load_policy
 from tulle.table.schema import Column, Kind, Role, declared_columns, kind_of
 

@@ -12,8 +12,13 @@ from tulle._checks import check_flag, check_int
 from tulle._types import Floats, Ints
 from tulle.baselines._mondrian import Axis, Region, cut, loss
 from tulle.condense._diversity import check_sensitive, locate_sensitive
-from tulle.condense._levels import check_feasible, check_groups
-from tulle.condense._people import check_people, count_people, locate_people
+from tulle.condense._levels import (
+    check_feasible,
+    check_groups,
+    check_people,
+    count_people,
+    locate_people,
+)
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter

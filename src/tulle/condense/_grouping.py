@@ -9,16 +9,23 @@ from functools import partial
 import numpy as np
 
 from tulle._moments import GroupMoments
-from tulle._types import Floats, Ints
+from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import Sensitive, check_sensitive
-from tulle.condense._joining import join_groups
-from tulle.condense._levels import LevelSummary, check_groups, join_summaries, summarise_levels
-from tulle.condense._people import check_people, count_people, too_few_people
+from tulle.condense._levels import (
+    LevelSummary,
+    check_groups,
+    check_people,
+    count_people,
+    join_summaries,
+    summarise_levels,
+    too_few_people,
+)
 from tulle.condense._synthesis import count_alike
 from tulle.errors import PrivacyError
 
 # sees points, their groups and the groups' statistics while a fit runs
 Watcher = Callable[[Floats, Ints, GroupMoments], None]
+_CELLS = 1_000_000  # distances at a time
 
 
 @dataclass(frozen=True)
@@ -255,3 +262,42 @@ def _within(points: Floats, groups: Ints) -> float:
     sums = np.stack([np.bincount(groups, column) for column in points.T], axis=1)
     means = sums / counts[:, None]
     return float(((points - means[groups]) ** 2).sum())
+
+
+def join_groups(matrix: Floats, groups: Ints, short: Callable[[Ints], Flags]) -> Ints:
+    """Join groups that fall short to their nearest ones, until none does or one is left.
+
+    Every round joins all such groups at once, so there are few rounds.
+    """
+    while True:
+        lacking = np.flatnonzero(short(groups))
+        if not len(lacking) or int(groups.max()) == 0:
+            return groups
+        groups = _joined(groups, lacking, _nearest(matrix, groups, lacking))
+
+
+def _nearest(matrix: Floats, groups: Ints, some: Ints) -> Ints:
+    """Return, for some groups, the other group with the nearest mean."""
+    counts = np.bincount(groups)
+    sums = [np.bincount(groups, weights=column) for column in matrix.T]
+    means = np.stack(sums, axis=1) / counts[:, None]
+    squares = (means**2).sum(axis=1)
+    nearest = np.empty(len(some), dtype=np.int64)
+    step = max(1, _CELLS // len(means))
+    for first in range(0, len(some), step):
+        part = some[first : first + step]
+        away = squares - 2 * means[part] @ means.T  # the own square is the same in a row
+        away[np.arange(len(part)), part] = np.inf
+        nearest[first : first + step] = away.argmin(axis=1)
+    return nearest
+
+
+def _joined(groups: Ints, first: Ints, second: Ints) -> Ints:
+    """Return the groups with each of the first joined to its second, numbered without gaps."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    size = int(groups.max()) + 1
+    links = coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
+    _, parts = connected_components(links, directed=False)
+    return np.asarray(parts, dtype=np.int64)[groups]

@@ -23,8 +23,7 @@ from tulle._shape.odds import Odds, fit_odds, shown_of, traits_of
 from tulle._types import Flags, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
-from tulle.condense._levels import common_level
-from tulle.condense._people import check_people
+from tulle.condense._levels import check_people, common_level
 from tulle.condense._row_rules import PlacedRule, Placing, Sum, TableNames
 from tulle.condense._row_tables import MOVED, FittedRows, RowDemands, RowTable, Sheet, value_at
 from tulle.condense._shaped import (

@@ -1,4 +1,7 @@
-"""Privacy levels: one whole number a record, the smallest group that it accepts to be in."""
+"""Privacy levels: one whole number a record, the smallest group that it accepts to be in.
+
+Where people have several rows, groups count different people, not rows.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ from numpy.typing import NDArray
 
 from tulle._checks import check_int
 from tulle._moments import GroupMoments
-from tulle._types import Floats, Ints
+from tulle._people import distinct_people
+from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError, PrivacyError, nearest_name
 from tulle.table._codecs import Problem, refuse
 from tulle.table._frames import enter_column
 from tulle.table._precision import EXACT
-from tulle.table._series import filled
+from tulle.table._series import filled, person_names
 from tulle.table.schema import Column, Kind, Role, Schema
 
 COMMON = 0.9  # of the records: so many must not pay for what few ask
@@ -205,3 +209,56 @@ def check_feasible(levels: Ints) -> None:
             f"{asking} of {len(levels)} records require a group of up to {levels.max()}, more than "
             "there are records: lower their level, add records, or suppress them"
         )
+
+
+def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
+    """Return the person of each row as a number, if a column names them and some have several.
+
+    Rows without a person count as those of one person: they are not known to be several.
+    """
+    name = person_column(schema)
+    if name is None:
+        return None
+    ranks = person_names(frame[name]).rank("dense").fill_null(0).to_numpy().astype(np.int64)
+    return None if len(np.unique(ranks)) == len(ranks) else ranks
+
+
+def person_column(schema: Schema) -> str | None:
+    """Return the column that names the person of each row, if there is one."""
+    names = schema.named(Role.PERSON)
+    if len(names) > 1:
+        raise DataError(f"{len(names)} columns have the role 'person': at most one may")
+    return names[0] if names else None
+
+
+def count_people(groups: Ints, people: Ints | None) -> Ints:
+    """Return how many different people each group holds; without a person, its rows."""
+    return distinct_people(groups, people, int(groups.max(initial=-1)) + 1)
+
+
+def too_few_people(groups: Ints, demands: Ints, people: Ints) -> Flags:
+    """Return which groups hold fewer people than a record in them requires."""
+    return count_people(groups, people) < _asked(groups, demands)
+
+
+def check_people(groups: Ints, demands: Ints, people: Ints) -> None:
+    """Refuse a grouping in which a group holds fewer people than a record in it requires."""
+    short = too_few_people(groups, demands, people)
+    if short.any() and len(short) == 1:
+        raise PrivacyError(
+            f"there are only {int(count_people(groups, people)[0])} different people, but a group "
+            f"must hold {int(demands.max())}: lower the group size, or add people",
+            parameter="k",
+        )
+    if short.any():
+        raise PrivacyError(
+            f"{int(short.sum())} of {len(short)} groups hold fewer people than the level of a "
+            "record in them: nothing is released"
+        )
+
+
+def _asked(groups: Ints, demands: Ints) -> Ints:
+    """Return the highest demand in each group."""
+    asked = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    np.maximum.at(asked, groups, demands)
+    return asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,11 +16,12 @@ from tulle._types import Floats, Ints
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import check_moments
 from tulle.condense._shaped import BOUNDS, Block, fewest_of, plan_checks
-from tulle.condense._statistics import refuse_beyond_floats, refuse_beyond_memory, rescaled
 from tulle.condense._synthesis import leave_grid, synthesize
-from tulle.errors import PrivacyError
+from tulle.errors import DataError, PrivacyError
 from tulle.table._drawing import allot
 from tulle.table._encoder import TableEncoder
+
+_LARGEST = 1e140  # deviation whose square is far from overflowing
 
 
 class Papers:
@@ -148,3 +150,43 @@ class Papers:
             "The last member of a group, to someone who knows all the others.",
             BOUNDS,
         ]
+
+
+def rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
+    """Return the same statistics with each dimension multiplied."""
+    return GroupMoments(
+        moments.counts,
+        moments.means * ratio,
+        moments.scatters * ratio[:, None] * ratio,
+        moments.levels,
+        moments.level_sums,
+    )
+
+
+def refuse_beyond_floats(*scales: Floats) -> None:
+    """Refuse columns whose squares overflow floating point."""
+    beyond = sum(int(((part > _LARGEST) | (part < 1 / _LARGEST)).sum()) for part in scales)
+    if beyond:
+        raise DataError(
+            f"the numbers of {beyond} columns are too far apart, or too close together, for their "
+            "squares to be computed: change their unit"
+        )
+
+
+def refuse_beyond_memory(n_groups: int, dimensions: int) -> None:
+    """Refuse covariances that would fill most of the machine's memory, before they do."""
+    needed = 8 * n_groups * dimensions**2
+    if needed > 0.6 * _memory():
+        raise DataError(
+            f"the covariances of {n_groups} groups in {dimensions} dimensions need "
+            f"{needed / 1e9:.1f} GB, more than this machine has to spare: raise k, or leave out "
+            "columns with many categories"
+        )
+
+
+def _memory() -> float:
+    """Return the bytes of memory, or infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

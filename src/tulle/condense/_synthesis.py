@@ -9,6 +9,7 @@ memory beyond the result stays at a few megabytes. Cost: one ``d x d`` eigendeco
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -195,3 +196,44 @@ def _batches(sizes: Ints, dimensions: int) -> Iterator[Ints]:
         same = np.flatnonzero(sizes == size)
         step = max(1, _CELLS // (size * dimensions))
         yield from (same[first : first + step] for first in range(0, len(same), step))
+
+
+# Only a measurement needs pairs (paper 001's interval): they live as long as it does, and a fitted
+# condenser keeps neither groups nor records.
+class Pairs:
+    """Watches a fit and draws one pseudo-record for each record, at random within its group.
+
+    Standardised columns, so that classes and parts of a table can be looked at together.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._originals: list[Floats] = []
+        self._released: list[Floats] = []
+
+    def __call__(self, matrix: Floats, groups: Ints, moments: GroupMoments) -> None:
+        released, released_groups = synthesize(moments, self._rng)
+        shuffled = self._rng.permutation(len(groups))
+        order = shuffled[np.argsort(groups[shuffled], kind="stable")]
+        self._originals.append(matrix[order])
+        self._released.append(released[np.argsort(released_groups, kind="stable")])
+
+    def together(self) -> tuple[Floats, Floats]:
+        """Return all records and, row by row, their counterparts."""
+        width = min(part.shape[1] for part in self._originals)  # a pool has its labels too
+        return (
+            np.concatenate([part[:, :width] for part in self._originals]),
+            np.concatenate([part[:, :width] for part in self._released]),
+        )
+
+
+def fit_paired(
+    condenser: Any, X: Any, y: Any, levels: Any, rng: np.random.Generator
+) -> Pairs | None:
+    """Fit a condenser and pair its records; None for a stream, which has no list of members."""
+    if hasattr(condenser, "partial_fit"):
+        condenser.fit(X, y, levels)
+        return None
+    pairs = Pairs(rng)
+    condenser._fit(X, y, levels, watch=pairs)
+    return pairs

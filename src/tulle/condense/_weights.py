@@ -19,7 +19,7 @@ import polars as pl
 from tulle._people import distinct_people
 from tulle._relations.values import numbers_of
 from tulle._types import Flags, Floats, Ints
-from tulle.condense._people import person_column
+from tulle.condense._levels import person_column
 from tulle.errors import DataError
 from tulle.table._rare import Crowd
 from tulle.table.schema import Role, Schema

@@ -25,10 +25,9 @@ from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import note_features, takes_any_table
 from tulle.condense._grouping import GroupAttributes, GroupFacts, Watcher, check_facts
 from tulle.condense._histories import LinkedRows
-from tulle.condense._levels import check_levels, feasible, locate_levels
+from tulle.condense._levels import check_levels, feasible, locate_levels, locate_people
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._papers import Papers
-from tulle.condense._people import locate_people
 from tulle.condense._shaped import (
     LABEL_CODES,
     Block,

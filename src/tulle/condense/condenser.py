@@ -28,10 +28,11 @@ from tulle.condense._levels import (
     common_level,
     feasible,
     locate_levels,
+    locate_people,
+    person_column,
 )
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._papers import Papers
-from tulle.condense._people import locate_people, person_column
 from tulle.condense._shaped import (
     Block,
     ClassRows,

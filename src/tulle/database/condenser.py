@@ -19,9 +19,8 @@ from tulle._shape.quantiles import draw_threshold
 from tulle._types import Ints
 from tulle.condense._grouping import Grouper, check_facts
 from tulle.condense._histories import Histories, new_keys
-from tulle.condense._levels import check_levels, level_column
+from tulle.condense._levels import check_levels, check_people, level_column
 from tulle.condense._notes import warn_weaker
-from tulle.condense._people import check_people
 from tulle.condense._row_tables import RowTable
 from tulle.condense._shaped import rule_notes
 from tulle.database.database import Database

@@ -6,8 +6,7 @@ two tables of a database, in one transaction (:mod:`tulle.releases._database`).
 
 from tulle.releases._file_pairs import manifest_path, settle
 from tulle.releases._folders import write_part, write_parts
-from tulle.releases._origin import keyed_digest
-from tulle.releases.manifest import Manifest
+from tulle.releases.manifest import Manifest, keyed_digest
 from tulle.releases.release import (
     check_target,
     has_manifest,

@@ -17,10 +17,21 @@ from tulle.errors import DataError, PrivacyError
 
 if TYPE_CHECKING:
     from tulle.keys import PublicKey, SigningKey
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from tulle._files import OutputExists
+from tulle.errors import KeyMaterialError
+from tulle.keys import SecretKey
 
 FORMAT = 1
 _ALGORITHM = "Ed25519"
 _PACKAGES = ("numpy", "scikit-learn", "polars")
+ALGORITHM = "HMAC-SHA256"
+VARIABLE = "TULLE_SOURCE_KEY"
 
 
 @dataclass(frozen=True)
@@ -236,3 +247,62 @@ def refuse_unverified(manifest: Manifest) -> None:
     """Raise unless a guarantee was verified."""
     if not manifest.holds:
         raise PrivacyError(f"{manifest.method}: no guarantee was verified, nothing was written")
+
+
+# Which source a release was made from. Whoever knows a file but for one cell could try values until
+# a plain digest fits: this one is keyed by a secret that stays with the owner, and salted, so that
+# two releases do not show whether the source changed in between.
+def key_path() -> Path:
+    """Return where the owner's key is: as the environment says, else in the user's settings."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Path(settings) / "tulle" / "source.key"
+
+
+def keyed_digest(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the entry of a manifest; empty where this user has no place to keep a key."""
+    key = _owners_key()
+    if key is None:
+        return {}
+    salt = secrets.token_hex(16)
+    return {"algorithm": ALGORITHM, "salt": salt, "value": _value(path, key, salt)}
+
+
+def is_source(
+    path: str | os.PathLike[str],
+    told: Mapping[str, Any],
+    key: str | os.PathLike[str] | None,
+) -> bool:
+    """Return whether a file is the one that a manifest's entry was made from."""
+    opened = SecretKey.load(key_path() if key is None else key)
+    value = _value(path, opened, str(told.get("salt")))
+    return hmac.compare_digest(value.encode(), str(told.get("value")).encode())
+
+
+def _owners_key() -> SecretKey | None:
+    path = key_path()
+    if not path.exists():
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(OutputExists):  # another process was faster: its key is the key
+                SecretKey.generate().save(path)
+        except (OSError, DataError):
+            if VARIABLE in os.environ:
+                raise KeyMaterialError(
+                    f"{VARIABLE} names {path}, which cannot be written: name a file in a folder "
+                    "of yours"
+                ) from None
+            return None
+    return SecretKey.load(path)
+
+
+def _value(path: str | os.PathLike[str], key: SecretKey, salt: str) -> str:
+    running = hmac.new(key.derive("source"), salt.encode(), "sha256")
+    within = Path(path).iterdir() if Path(path).is_dir() else [Path(path)]
+    parts = sorted(p for p in within if p.is_file() and not p.name.startswith((".", "_")))
+    for part in parts:
+        with open(part, "rb") as file:
+            while block := file.read(1 << 20):
+                running.update(block)
+    return running.hexdigest()

@@ -14,8 +14,7 @@ from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
 from tulle.releases import _file_pairs as file_pairs
 from tulle.releases import _folders as folders
-from tulle.releases._origin import ALGORITHM, is_source
-from tulle.releases.manifest import Draft, Manifest, refuse_unverified
+from tulle.releases.manifest import ALGORITHM, Draft, Manifest, is_source, refuse_unverified
 
 Place = str | os.PathLike[str]
 

@@ -21,9 +21,8 @@ from tulle._random import as_generator
 from tulle._relations.plan import Plan
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import LabelSchema, refuse_quantity
-from tulle.condense._joining import join_groups
-from tulle.condense._levels import level_problems
-from tulle.condense._people import count_people, person_column, too_few_people
+from tulle.condense._grouping import join_groups
+from tulle.condense._levels import count_people, level_problems, person_column, too_few_people
 from tulle.condense._shaped import Block
 from tulle.errors import DataError, PrivacyError
 from tulle.stream._batches import Batch, fix_scales

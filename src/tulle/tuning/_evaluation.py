@@ -23,10 +23,9 @@ from tulle._metrics.loss import interval_widths
 from tulle._metrics.models import Lesson, asked, taught
 from tulle._types import Floats, Ints
 from tulle.condense._classes import read_labels
-from tulle.condense._levels import check_levels
-from tulle.condense._pairs import fit_paired
-from tulle.condense._people import count_people, locate_people
-from tulle.condense._statistics import refuse_beyond_floats
+from tulle.condense._levels import check_levels, count_people, locate_people
+from tulle.condense._papers import refuse_beyond_floats
+from tulle.condense._synthesis import fit_paired
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Exit, enter, enter_column

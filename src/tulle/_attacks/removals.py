@@ -29,19 +29,8 @@ def removed_items(
 ) -> AttackResult | None:
     """Name the baskets from which items were removed.
 
-    Parameters
-    ----------
-    original, released
-        The same baskets, in the same order, before and after.
-    hidden
-        The rules that were hidden.
-    rng
-        Breaks ties.
-
-    Returns
-    -------
-    AttackResult or None
-        None if nothing was removed.
+    ``original``, ``released``: the same baskets, in the same order, before and after. ``hidden``:
+    the rules that were hidden. ``rng``: breaks ties. None if nothing was removed.
     """
     if not hidden:
         raise DataError("reconstruction needs at least one hidden rule")

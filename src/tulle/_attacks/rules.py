@@ -47,14 +47,9 @@ def rule_recovery(
 ) -> AttackResult:
     """Look for hidden rules among those that just miss the thresholds.
 
-    Parameters
-    ----------
-    released
-        The baskets that are shared; items that the rules name are known to them.
-    hidden
-        The rules that were hidden.
-    min_support, min_confidence
-        The thresholds that they were hidden at: a number of baskets, and a share.
+    ``released``: the baskets that are shared; items that the rules name are known to them.
+    ``hidden``: the rules that were hidden. ``min_support``, ``min_confidence``: the thresholds that
+    they were hidden at: a number of baskets, and a share.
     """
     found, secrets = _mined(released, hidden, min_support, min_confidence, GAP)
     strength = _strength(found, min_support, float(min_confidence))
@@ -87,14 +82,9 @@ def rule_steps(
 ) -> AttackResult:
     """Look for hidden rules one step below the level where too many rules stop.
 
-    Parameters
-    ----------
-    released
-        The baskets that are shared; items that the rules name are known to them.
-    hidden
-        The rules that were hidden.
-    min_support, min_confidence
-        The thresholds that they were hidden at: a number of baskets, and a share.
+    ``released``: the baskets that are shared; items that the rules name are known to them.
+    ``hidden``: the rules that were hidden. ``min_support``, ``min_confidence``: the thresholds that
+    they were hidden at: a number of baskets, and a share.
     """
     found, secrets = _mined(released, hidden, min_support, min_confidence, _DEEPEST)
     missing = np.flatnonzero(_strength(found, min_support, float(min_confidence)) < 1)

@@ -34,20 +34,11 @@ def frequency_matching(
 ) -> AttackResult:
     """Name aliases by how often they occur, knowing how often each value occurs elsewhere.
 
-    Parameters
-    ----------
-    aliases
-        What the miner sees, one for each record.
-    values
-        What is true for the same records.
-    public
-        A sample of the same attribute from elsewhere (a census, an older survey).
-    split
-        The share at which frequent values were split into several aliases, which the attacker
-        knows too.
+    ``aliases``: what the miner sees, one for each record. ``values``: what is true for the same
+    records. ``public``: a sample of the same attribute from elsewhere (a census, an older survey).
+    ``split``: the share at which frequent values were split into several aliases, which the
+    attacker knows too.
 
-    Examples
-    --------
     >>> values = ["Flu"] * 5 + ["Gastritis"] * 3 + ["Mumps"]
     >>> aliases = [{"Flu": "a", "Gastritis": "b", "Mumps": "c"}[value] for value in values]
     >>> frequency_matching(aliases, values, public=values).rate
@@ -95,8 +86,6 @@ def known_pairs(
     people again, and one other whose value is read. A guess within 1 % of the range of the values
     counts as right; guessing the median is the baseline.
 
-    Examples
-    --------
     >>> ages = np.arange(20.0, 80.0)
     >>> known_pairs(ages / 15, ages, 2, random_state=0).rate
     1.0
@@ -132,8 +121,6 @@ def order_matching(
 
     A guess within 1 % of the range of the values counts; guessing the median is the baseline.
 
-    Examples
-    --------
     >>> ages = np.arange(20.0, 80.0)
     >>> order_matching(ages**3, ages, public=ages).rate
     1.0

@@ -35,19 +35,9 @@ def sums_on_grid(
 ) -> AttackResult | None:
     """Look for released rows that add up to a point of the grid, though none lies on it.
 
-    Parameters
-    ----------
-    release : ndarray (n, p)
-        Numbers in their own units, NaN where missing.
-    records : Records
-        The same release, for distances.
-    units : ndarray (p,)
-        What the numbers of each column of the original are multiples of, or 0.
-
-    Returns
-    -------
-    AttackResult or None
-        None if no column of the original has a grid.
+    ``release`` (n, p): numbers in their own units, NaN where missing. ``records``: the same
+    release, for distances. ``units`` (p,): what the numbers of each column of the original are
+    multiples of, or 0. None if no column of the original has a grid.
     """
     complete = np.isfinite(release).all(axis=1)
     if not (units > 0).any() or complete.sum() < 3:

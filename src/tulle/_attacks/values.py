@@ -33,19 +33,10 @@ def exact_values(
 ) -> AttackResult | None:
     """Look in the release for one number of each person that nobody else in the data has.
 
-    Parameters
-    ----------
-    original, release, control : ndarray (n, p)
-        Numbers in their own units, NaN where missing.
-    units : ndarray (p,)
-        What the numbers of each column are multiples of, or 0 where they are as fine as floats are.
-    people : pair of ndarray (n,) or None
-        The person of each record of the original and of the control, where people have several.
-
-    Returns
-    -------
-    AttackResult or None
-        None if hardly anybody has a number of their own.
+    ``original``, ``release``, ``control`` (n, p): numbers in their own units, NaN where missing.
+    ``units`` (p,): what the numbers of each column are multiples of, or 0 where they are as fine as
+    floats are. ``people`` (pair of (n,) or None): the person of each record of the original and of
+    the control, where people have several. None if hardly anybody has a number of their own.
     """
     inside, outside = people
     columns = [

@@ -45,14 +45,9 @@ def worst_case(
 ) -> AttackResult:
     """Tell releases made with a target from those made without.
 
-    Parameters
-    ----------
-    who : str
-        What kind of person the target is: a word in the name of the result.
-    made_with, made_without
-        Releases of the same other people.
-    truth
-        The records themselves, the target's included.
+    ``who``: what kind of person the target is: a word in the name of the result. ``made_with``,
+    ``made_without``: releases of the same other people. ``truth``: the records themselves, the
+    target's included.
     """
     expected = _features(truth)
     seen = np.array([_features(release) for release in (*made_with, *made_without)])

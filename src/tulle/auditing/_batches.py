@@ -51,18 +51,10 @@ def audit_batches(
 ) -> Audit:
     """Attack a release that is read in batches.
 
-    Parameters
-    ----------
-    original, release, earlier : callable
-        Read the tables from their beginning, any number of times.
-    control : polars.DataFrame, optional
-        Records like the original's that were kept out of the release.
-    policy, further
-        As for :func:`tulle.audit`.
-    rules : sequence of str
-        Rules of the policy, which released records should obey.
-    memory : int
-        Bytes for the keys of the release among which copies are looked for.
+    ``original``, ``release``, ``earlier``: read the tables from their beginning, any number of
+    times. ``control``: records like the original's that were kept out of the release. ``policy``,
+    ``further``: as for :func:`tulle.audit`. ``rules``: rules of the policy, which released records
+    should obey. ``memory``: bytes for the keys of the release among which copies are looked for.
     """
     seed, rng = seeded(random_state)
     secret = int(rng.integers(2**63))

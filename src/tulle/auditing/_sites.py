@@ -37,15 +37,9 @@ def attack_tables(
 ) -> list[AttackResult]:
     """Run all attacks on every coded column of a table.
 
-    Parameters
-    ----------
-    plain, encoded
-        A table and its codes, row by row.
-    public
-        A table of the same attributes from elsewhere. Without it the attacker knows the exact
-        distribution of the plain table: the worst case.
-    splits
-        Columns whose frequent values were split, and at which share.
+    ``plain``, ``encoded``: a table and its codes, row by row. ``public``: a table of the same
+    attributes from elsewhere. Without it the attacker knows the exact distribution of the plain
+    table: the worst case. ``splits``: columns whose frequent values were split, and at which share.
     """
     truth, seen = to_polars(plain), to_polars(encoded)
     known = truth if public is None else to_polars(public)

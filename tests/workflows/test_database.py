@@ -381,6 +381,20 @@ def test_an_interruption_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
 
 
+@pytest.mark.parametrize("where", ["tulle._report.save", "tulle.releases._folders._completed"])
+def test_a_release_and_its_report_are_written_both_or_neither(
+    folder: Path, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, interrupted)
+    options = {"audit": True, "accept_risk": "nobody is in it", "report": tmp_path / "report.json"}
+    with pytest.raises(KeyboardInterrupt):
+        quickly(folder, tmp_path / "release", policy, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
+
+
 def test_an_interrupted_split_leaves_nothing(
     folder: Path, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.database.hospital import database, tables
 from tests.examples import few
 from tulle import Condenser, Database, DatabaseCondenser
+from tulle.database.condenser import _left_out
 from tulle.errors import GateError, ParameterError, PrivacyError
 from tulle.table.schema import Column, Kind, Role
 
@@ -90,8 +91,14 @@ def test_everything_rests_on_people_and_says_so(fitted: DatabaseCondenser) -> No
     assert min(people for shown in fitted.rests_on_.values() for people in shown.values()) >= 8
     assert all(model.leaf >= 16 for model in models(fitted))
     assert "not shared" in fitted.sentence()
-    assert any("'drugs': 1 row leads to nobody" in note for note in fitted.notes_)
+    assert "table 'drugs': fewer than 8 rows lead to nobody: left out" in fitted.notes_
     assert any("'labs'" in note and "no order" in note for note in fitted.notes_)
+
+
+def test_rows_of_nobody_are_counted_from_k_on() -> None:
+    assert _left_out("drugs", 0, 8) == ""
+    assert _left_out("drugs", 7, 8) == "table 'drugs': fewer than 8 rows lead to nobody: left out"
+    assert _left_out("drugs", 8, 8) == "table 'drugs': 8 rows lead to nobody: left out"
 
 
 def models(condenser: DatabaseCondenser) -> list[Any]:

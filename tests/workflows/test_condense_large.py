@@ -356,3 +356,26 @@ condense({str(source)!r}, {str(release)!r}, memory="100MB", grouping="levels")
     assert left[0].startswith(".")
     assert run(source, "-o", release).exit_code == 0
     assert sorted(os.listdir(tmp_path)) == ["r.parquet", "r.parquet.manifest.json", source.name]
+
+
+@pytest.mark.parametrize("where", ["tulle._report.save", "tulle.releases._folders._completed"])
+@pytest.mark.parametrize("parted", [True, False])
+def test_a_release_and_its_report_are_written_both_or_neither(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, parted: bool
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    if not parted:
+        monkeypatch.setattr(_memory, "needed", lambda source: 0.0)
+        where = where.replace("_folders._completed", "manifest.Draft.finish")
+    monkeypatch.setattr(where, interrupted)
+    report, release = tmp_path / "report.json", tmp_path / "release.csv"
+    asked = (source, "-o", release, "--k", 7, "--seed", 1, "--report", report)
+    assert run(*asked, "--accept-risk", "nobody is in it").exit_code != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["visits.csv"]
+    monkeypatch.undo()
+    monkeypatch.setattr(_memory, "needed", lambda source: 0.0)
+    assert run(*asked, "--accept-risk", "nobody is in it").exit_code == 0
+    assert report.exists()
+    assert release.exists()

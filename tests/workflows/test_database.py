@@ -105,7 +105,7 @@ def test_a_release_has_other_people_whose_keys_join(
     together = visits["patient_id"].rle_id().n_unique() == visits["patient_id"].n_unique()
     assert together
     assert visits.select(pl.col("admitted").is_sorted().over("patient_id").all()).item()
-    assert "table 'visits': 1 row leads to nobody: left out" in made.notes
+    assert "table 'visits': fewer than 5 rows lead to nobody: left out" in made.notes
     assert "left out, for the policy does not state them: audit_log" in made.notes
 
 
@@ -378,6 +378,20 @@ def test_an_interruption_leaves_nothing(
     monkeypatch.setattr(tulle.io.write, "put_table", interrupted)
     with pytest.raises(stop):
         quickly(folder, tmp_path / "release", policy)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
+
+
+@pytest.mark.parametrize("where", ["tulle._report.save", "tulle.releases._folders._completed"])
+def test_a_release_and_its_report_are_written_both_or_neither(
+    folder: Path, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, interrupted)
+    options = {"audit": True, "accept_risk": "nobody is in it", "report": tmp_path / "report.json"}
+    with pytest.raises(KeyboardInterrupt):
+        quickly(folder, tmp_path / "release", policy, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
 
 

@@ -456,7 +456,7 @@ def _write(job: Job, made: LinkedRelease, manifest: Manifest, found: Audit, suff
     try:
         decided(found, job.accepted)
     except Refused:
-        job.save_report(found, refused=True)
+        job.save_report(found)
         raise
 
     def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
@@ -467,8 +467,8 @@ def _write(job: Job, made: LinkedRelease, manifest: Manifest, found: Audit, suff
             parts[file] = write_part(folder, file, frame.height, put_it)
         return with_verdict(manifest, found, job.accepted), parts
 
-    write_parts(job.output, put, sources=job.sources, sign_key=job.signer, force=job.force)
-    job.save_report(found)
+    with job.reported(found):
+        write_parts(job.output, put, sources=job.sources, sign_key=job.signer, force=job.force)
 
 
 def _summary(made: LinkedRelease) -> dict[str, Any]:

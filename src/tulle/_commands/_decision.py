@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -149,22 +149,33 @@ class Job:
         try:
             decided(found, self.accepted, chosen)
         except Refused:  # whoever asked for a report needs it most where nothing is released
-            self.save_report(found, refused=True)
+            self.save_report(found)
             raise
-        with written_beside(beside, force=self.force) as named, self.releasing() as draft:
+        beside_it = written_beside(beside, force=self.force)
+        with self.reported(found), beside_it as named, self.releasing() as draft:
             put_table(release, draft.file, self.output, dialect)
             manifest = replace(manifest, output={**manifest.output, **named})
             if isinstance(dialect, Dialect) and format_of(self.output) is Format.CSV:
                 told = {**manifest.output, "written as": dialect.told(release.columns)}
                 manifest = replace(manifest, output=told)
             draft.finish(with_verdict(manifest, found, self.accepted))
-        self.save_report(found)
 
-    def save_report(self, found: Audit | None, *, refused: bool = False) -> None:
+    @contextmanager
+    def reported(self, found: Audit) -> Iterator[None]:
+        """Write the report before the release; it is not left where the block fails."""
+        self.save_report(found)
+        try:
+            yield
+        except BaseException:
+            if self.report is not None:
+                Path(self.report).unlink(missing_ok=True)
+            raise
+
+    def save_report(self, found: Audit | None, *, released: bool = False) -> None:
         """Write the report, if one is asked for; an error says what became of the release."""
         if self.report is not None and found is not None:
             written = f"the release {display_name(self.output)} was written"
-            with writing_beside("the release was refused" if refused else written, self.report):
+            with writing_beside(written if released else "nothing was released", self.report):
                 found.save(self.report, force=self.force)
 
 

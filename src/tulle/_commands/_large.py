@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -309,14 +310,15 @@ class PartsMade:
                 partial(writer.write, folder),
                 target=table.label, sample=table.sample, seed=seed,
             )  # fmt: skip
-            return self._judged(made), {part.name: part.entry for part in made.parts}
+            manifest = self._judged(made)
+            report.enter_context(job.reported(self.condensed.audit))
+            return manifest, {part.name: part.entry for part in made.parts}
 
-        with options.naming(rules=f"{options.policy_file}: [rules]", **table.names):
-            manifest = write_parts(
+        names_of = options.naming(rules=f"{options.policy_file}: [rules]", **table.names)
+        with names_of, ExitStack() as report:
+            return write_parts(
                 job.output, put, sources=job.sources, sign_key=job.signer, force=job.force
             )
-        job.save_report(self.condensed.audit)
-        return manifest
 
     def _judged(self, made: PartedRelease) -> Manifest:
         """Attack the release as one in memory is, and return its manifest."""
@@ -348,7 +350,7 @@ class PartsMade:
         try:
             decided(found, job.accepted)
         except Refused:
-            job.save_report(found, refused=True)
+            job.save_report(found)
             raise
         told = {} if self.dialect is None else {"written as": self.dialect.told(names)}
         complete = replace(

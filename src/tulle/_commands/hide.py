@@ -236,7 +236,7 @@ def hide(
         run = _HideRun(source, job, wishes, options, seed)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
     made = made._replace(audit=made.audit.extended(context=dict(chosen.policy.context)))
-    job.save_report(made.audit)
+    job.save_report(made.audit, released=True)
     return made
 
 

@@ -370,9 +370,9 @@ def sketch(
         except Refused as refused:
             if delta != deltas[-1]:
                 continue
-            job.save_report(refused.audit, refused=True)
+            job.save_report(refused.audit)
             raise _explained(refused, deltas, tried) from None
-    job.save_report(done.audit)
+    job.save_report(done.audit, released=True)
     summary = _summary(done.manifest, done.lengths)
     notes = [*_notes(key_file, is_new), *_notes_of_kept(options, hidden)]
     return Sketched(summary, components(done.lengths), notes, done.audit, tried)

@@ -139,11 +139,8 @@ class DatabaseCondenser(BaseEstimator):
         lots = None if self.exact_totals else rng
         self._look_ups = _look_ups(database, int(levels.max()), lots)
         self.rules_ = self._histories.rules_kept()
-        notes = [
-            f"table '{table}': {counted(count, 'row', 'lead')} to nobody: left out"
-            for table, count in database.orphans.items()
-            if count
-        ]
+        notes = [_left_out(table, n, int(levels.max())) for table, n in database.orphans.items()]
+        notes = [note for note in notes if note]
         weaker = [_EXACT] if self.exact_totals else []
         self.notes_ = weaker + notes + self._histories.notes + rule_notes(self.rules, self.rules_)
         warn_weaker(weaker)
@@ -264,6 +261,12 @@ class _KeyedTables:
             )
             for name in frames
         }
+
+
+def _left_out(table: str, count: int, k: int) -> str:
+    """Say how many rows lead to nobody, if any do; fewer than ``k`` are not counted."""
+    rows = counted(count, "row", "lead") if count >= k else f"fewer than {k:,} rows lead"
+    return f"table '{table}': {rows} to nobody: left out" if count else ""
 
 
 def _schema(database: Database, name: str) -> Schema:

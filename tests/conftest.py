@@ -8,6 +8,7 @@ different in every run.
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,14 @@ HERE = Path(__file__).parent
 def _owners_key(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the key that manifests name a source with out of the home of whoever runs the tests."""
     os.environ["TULLE_SOURCE_KEY"] = str(tmp_path_factory.mktemp("settings") / "source.key")
+
+
+@pytest.fixture(autouse=True)
+def _known_entropy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the operating system give each test the same bits in every run: a verdict may differ."""
+    system = random.Random(request.node.nodeid)
+    monkeypatch.setattr("secrets.randbits", system.getrandbits)
+    monkeypatch.setattr("secrets.randbelow", system.randrange)
 
 
 @pytest.fixture(autouse=True)

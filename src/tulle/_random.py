@@ -25,7 +25,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     True
     """
     if random_state is None:
-        return np.random.default_rng()
+        return np.random.default_rng(secrets.randbits(128))
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):

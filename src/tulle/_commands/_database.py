@@ -176,6 +176,7 @@ class _LinkedWork:
             return None
         import numpy as np
 
+        from tulle._random import as_generator
         from tulle.auditing._splits import attack_linked_splits, bounds
 
         people, seed = self.original.database.n_people, options.seed
@@ -187,10 +188,10 @@ class _LinkedWork:
             return _compared(_made(self.original.of(members), self.original.of(strangers), tried))
 
         # of other people in each round and at each k: none is judged by the splits that chose it
-        given = None if seed is None else (seed, options.k or 0, round == "whole")
+        own = (seed, options.k or 0, round == "whole")
         quick = not (self.whole and round == "whole")
         try:
-            rng = np.random.default_rng(given)
+            rng = as_generator(None) if seed is None else np.random.default_rng(own)
             return attack_linked_splits(people, make, rng, count, most=most, quick=quick)
         except TulleError:
             return None  # too few people for a release of a part of them

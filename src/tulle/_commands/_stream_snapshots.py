@@ -18,6 +18,7 @@ from tulle._commands._stream_settings import Settings
 from tulle._files import OutputExists
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
+from tulle._random import as_generator
 from tulle._report.model import Promise, Result, Section
 from tulle._report.words import attack_label
 from tulle._types import Floats, Ints
@@ -288,7 +289,7 @@ def judge(records: pl.DataFrame, settings: Settings) -> Audit | None:
         return _drawn(condenser.partial_fit(*settings.parted(part)), settings, None)
 
     seed, columns = settings.options.seed, settings.columns
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     people = len(np.unique(units_of(records, settings.person_column)))
     count, most = bounds(people, choosing=False, quick=True)
     try:
@@ -335,7 +336,7 @@ def stream_result(
     """Return the result that ``tulle._report`` shows."""
     policy = settings.options.snapshots
     shown = shown_sizes(condenser, policy)["groups"]
-    rng = np.random.default_rng()
+    rng = as_generator(None)
     used = watch(condenser, policy, rng)
     return {
         "title": f"Stream condensed from {source}",

@@ -297,6 +297,7 @@ class _Work:
             return None
         import numpy as np
 
+        from tulle._random import as_generator
         from tulle.auditing._splits import attack_splits, bounds
 
         count, most = bounds(self.people, choosing=round == "quick", quick=self.options.quick)
@@ -312,7 +313,8 @@ class _Work:
             return make_release(part, self.known, options.policy.rules, own)[1]
 
         # of other people in each round and at each k: none is judged by the splits that chose it
-        rng = np.random.default_rng(None if seed is None else (seed, k or 0, round == "whole"))
+        own = (seed, k or 0, round == "whole")
+        rng = as_generator(None) if seed is None else np.random.default_rng(own)
         whole = self.report is not None and round == "whole"
         try:
             return attack_splits(

@@ -313,8 +313,11 @@ class _Work:
             return make_release(part, self.known, options.policy.rules, own)[1]
 
         # of other people in each round and at each k: none is judged by the splits that chose it
-        own = (seed, k or 0, round == "whole")
-        rng = as_generator(None) if seed is None else np.random.default_rng(own)
+        rng = (
+            as_generator(None)
+            if seed is None
+            else np.random.default_rng((seed, k or 0, round == "whole"))
+        )
         whole = self.report is not None and round == "whole"
         try:
             return attack_splits(

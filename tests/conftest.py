@@ -16,11 +16,8 @@ import numpy as np
 import pytest
 
 import tests.examples  # noqa: F401 -- loads the profile of Hypothesis
-from tests.marks import BROWSER, GUARANTEES, SERVER, SLOW
 from tests.servers import postgres_server
 from tulle.io._sql import connected, execute, parse
-
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -51,24 +48,10 @@ def every_split() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(HERE):
-            _mark(item)
-
-
-def _mark(item: pytest.Item) -> None:
-    file = item.path.relative_to(HERE).as_posix()
-    name = getattr(item, "originalname", item.name)
-    fixtures = getattr(item, "fixturenames", ())
-    cases = getattr(getattr(item, "callspec", None), "params", {})
-    postgres = "postgres" in fixtures or cases.get("database") == "postgresql"
-    for mark, entries, also in (
-        (pytest.mark.browser, BROWSER, False),
-        (pytest.mark.server, SERVER, postgres),
-        (pytest.mark.slow, SLOW, False),
-        (pytest.mark.guarantee, GUARANTEES, False),
-    ):
-        if also or any(entry == name or file.startswith(entry) for entry in entries):
-            item.add_marker(mark)
+        cases = getattr(getattr(item, "callspec", None), "params", {})
+        asks = "postgres" in getattr(item, "fixturenames", ())
+        if asks or cases.get("database") == "postgresql":
+            item.add_marker(pytest.mark.server)
 
 
 def _seeds() -> list[int]:

@@ -13,6 +13,8 @@ from benchmarks.bench_groups_matter import random_groups
 from benchmarks.tabsyn_judge import typed
 from tulle.condense import groupings
 
+pytestmark = pytest.mark.slow
+
 
 def people(rng: np.random.Generator, count: int) -> pd.DataFrame:
     age = rng.integers(20, 80, count)

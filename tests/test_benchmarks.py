@@ -9,6 +9,8 @@ import pytest
 
 import benchmarks
 
+pytestmark = pytest.mark.slow
+
 NAMES = [m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name.startswith("bench_")]
 
 

@@ -7,6 +7,8 @@ from collections.abc import Container, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import tulle
 
 ROOT = Path(tulle.__file__).parent
@@ -49,6 +51,7 @@ def _cycles(graph: dict[str, set[str]]) -> list[set[str]]:
             return found
 
 
+@pytest.mark.slow
 def test_there_are_no_cycles_of_imports() -> None:
     known = _modules()
     graph = {}

@@ -16,6 +16,8 @@ from click.testing import CliRunner
 import tulle
 from tulle.cli import tulle as command_line
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

@@ -10,6 +10,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from tests.estimators import CASES, Case, public_estimators
 
+pytestmark = pytest.mark.slow
+
 
 def checks() -> Iterator[Any]:
     for name, case in CASES.items():

@@ -48,6 +48,7 @@ def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:
     forget_outdated(tmp_path / "gone", tmp_path / "gone" / "__pycache__")
 
 
+@pytest.mark.slow
 def test_kernels_are_looked_for_where_numba_keeps_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +61,7 @@ def test_kernels_are_looked_for_where_numba_keeps_them(
     assert not old.exists()
 
 
+@pytest.mark.slow
 def test_a_kernel_runs_where_nothing_can_be_kept() -> None:
     """Numba refuses to keep what comes from no file, as it does where no folder is writable."""
     names = {"part": inlined(_one_more)}
@@ -67,6 +69,7 @@ def test_a_kernel_runs_where_nothing_can_be_kept() -> None:
     assert kernel(names["two_more"])(1) == 3
 
 
+@pytest.mark.slow
 def test_borrowed_arrays_are_the_callers_own() -> None:
     given = np.zeros(3), (np.ones(3), np.arange(3))
     assert kernel(_write_into)(given) == 6.0
@@ -74,6 +77,7 @@ def test_borrowed_arrays_are_the_callers_own() -> None:
     assert sys.getrefcount(given[0]) == sys.getrefcount(given[1][0])
 
 
+@pytest.mark.slow
 def test_of_numba_only_what_it_documents_is_used() -> None:
     """Its manual has the events and, for extensions, ``cgutils``; the rest of its core moves."""
     documented = {"cgutils", "event"}

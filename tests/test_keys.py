@@ -61,6 +61,7 @@ def test_bad_key_files_get_a_clear_word(tmp_path: Path) -> None:
         SecretKey(b"short")
 
 
+@pytest.mark.slow
 def test_passphrase_gives_the_same_key_for_the_same_salt() -> None:
     first = SecretKey.from_passphrase("correct horse", b"s" * 16)
     assert first == SecretKey.from_passphrase("correct horse", b"s" * 16)
@@ -94,6 +95,7 @@ def test_what_is_sealed_opens_with_the_same_key_use_and_content_only() -> None:
             opener.unseal(content, use, bound)
 
 
+@pytest.mark.slow
 def test_a_passphrase_is_the_same_letters_on_every_keyboard() -> None:
     salt = bytes(16)
     composed, decomposed = "caf\u00e9 au lait", "cafe\u0301 au lait"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ def draw(seed: int, n: int, d: int, groups: int) -> tuple[np.ndarray, np.ndarray
     )
 
 
+@pytest.mark.guarantee
 @given(st.integers(0, 10**6), st.integers(0, 40), st.integers(1, 5), st.integers(1, 6))
 def test_moments_equal_those_of_each_group_taken_apart(seed: int, n: int, d: int, g: int) -> None:
     matrix, groups, levels = draw(seed, n, d, g)
@@ -31,6 +33,7 @@ def test_moments_equal_those_of_each_group_taken_apart(seed: int, n: int, d: int
         np.testing.assert_allclose(found.covariances[group], expected, atol=1e-6)
 
 
+@pytest.mark.guarantee
 @given(st.integers(0, 10**6))
 def test_halves_pool_to_the_whole(seed: int) -> None:
     matrix, groups, levels = draw(seed, 30, 3, 4)

@@ -6,11 +6,14 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import tulle
 
 ROOT = Path(tulle.__file__).parent
 
 
+@pytest.mark.slow
 def test_a_class_name_means_one_thing() -> None:
     homes = defaultdict(list)
     for path in sorted(ROOT.rglob("*.py")):

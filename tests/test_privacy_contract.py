@@ -68,6 +68,7 @@ def test_every_public_estimator_has_a_case() -> None:
     assert {estimator.__name__ for estimator in public_estimators()} == set(CASES)
 
 
+@pytest.mark.slow
 @private_cases
 def test_no_row_and_no_row_number_stays(case: Case) -> None:
     estimator, data = fitted(case)
@@ -80,6 +81,7 @@ def test_no_row_and_no_row_number_stays(case: Case) -> None:
             assert len(part) != length or part.ndim == 2, "something is kept for each row"
 
 
+@pytest.mark.slow
 @private_cases
 def test_few_cells_stay_and_none_is_shown(case: Case) -> None:
     estimator, data = fitted(case)
@@ -96,6 +98,7 @@ def test_few_cells_stay_and_none_is_shown(case: Case) -> None:
     assert not any(repr(value) in shown for value in cells)
 
 
+@pytest.mark.slow
 @private_cases
 def test_pickle_holds_no_row(case: Case) -> None:
     estimator, data = fitted(case)
@@ -108,6 +111,7 @@ def test_pickle_holds_no_row(case: Case) -> None:
             assert np.asarray(row).tobytes() not in stored
 
 
+@pytest.mark.slow
 @every_case
 def test_input_is_unchanged_and_not_shared(case: Case) -> None:
     estimator, data = case.make(), case.data()
@@ -121,6 +125,7 @@ def test_input_is_unchanged_and_not_shared(case: Case) -> None:
             assert not any(np.shares_memory(part, given) for given in inputs)
 
 
+@pytest.mark.slow
 @every_case
 def test_same_seed_same_release_and_no_seed_another(case: Case) -> None:
     if case.release is None:

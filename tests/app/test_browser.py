@@ -21,6 +21,8 @@ from tests.report.browser import chromium
 from tulle import load_policy
 from tulle._app.study import Study
 
+pytestmark = pytest.mark.browser
+
 _AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 _SLOW = 300_000  # milliseconds that work of a job may take on a busy machine
 

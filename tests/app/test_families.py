@@ -18,6 +18,8 @@ from tulle import load_policy
 from tulle._app.jobs import RunningJob
 from tulle._app.study import SITES, Study, studies
 
+pytestmark = pytest.mark.slow
+
 BASKETS = ["bread milk beer"] * 30 + ["bread milk"] * 10 + ["milk eggs"] * 40 + ["beer tea"] * 20
 
 

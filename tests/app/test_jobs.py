@@ -20,6 +20,8 @@ from tulle._app.jobs import RunningJob, reap
 from tulle._app.study import Study
 from tulle._progress import bar, shown
 
+pytestmark = pytest.mark.slow
+
 _START = """
 import sys
 from pathlib import Path

@@ -11,8 +11,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tulle._app.study import _script
 from tulle._app.worker import _without_seed
+
+pytestmark = pytest.mark.slow
 
 # A browser that runs in the foreground and says what it was started with.
 BROWSER = """#!{python}

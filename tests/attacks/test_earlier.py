@@ -70,6 +70,7 @@ def test_both_releases_leave_one_answer() -> None:
     assert result.control < 0.65
 
 
+@pytest.mark.slow
 def test_what_each_of_several_releases_tells_adds_up() -> None:
     rng = np.random.default_rng(3)
     tables = [pl.DataFrame(rng.normal(size=(150, 3)), schema=["x", "y", "z"]) for _ in range(3)]

@@ -36,6 +36,7 @@ def obvious(targets: Records, reference: Records, count: int) -> tuple[np.ndarra
     return np.array(rows), np.array(squares)
 
 
+@pytest.mark.slow
 @few(25)
 @given(
     st.integers(0, 2**32 - 1),

@@ -19,6 +19,8 @@ from tulle._attacks.records import Records
 from tulle._attacks.values import exact_values
 from tulle.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 ALIKE = {"homogeneity": lambda o, r, c, g: homogeneity(o, r, "c1", g, control=c)}
 
 

@@ -60,6 +60,7 @@ def test_exact_moments_are_refused_where_groups_are_singular(array: bool) -> Non
     assert refused.value.parameter == "exact_moments"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("array", [True, False])
 def test_sums_of_exact_moments_do_not_lie_on_the_grid(array: bool) -> None:
     people = measured(np.random.default_rng(0), 200, 3)
@@ -95,6 +96,7 @@ def test_the_default_does_not_lie_in_the_plane_of_its_groups() -> None:
     assert risks[1].low < 0.05
 
 
+@pytest.mark.slow
 def test_the_audit_condemns_what_the_default_avoids() -> None:
     rng = np.random.default_rng(3)
     people, strangers = measured(rng, 300, 20), measured(rng, 200, 20)
@@ -137,6 +139,7 @@ def test_arrays_are_rounded_as_frames_are() -> None:
     np.testing.assert_array_equal(release, np.round(release, 2))
 
 
+@pytest.mark.slow
 def test_worst_case_membership_of_the_default_is_far_from_certain() -> None:
     few = {"fits": 24}
     rng = np.random.default_rng

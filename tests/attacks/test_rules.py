@@ -50,6 +50,7 @@ def test_unrelated_baskets_tell_nothing() -> None:
     assert all(result.failed for result in found)
 
 
+@pytest.mark.slow
 def test_rules_hidden_by_a_hair_are_suspected_and_a_margin_helps() -> None:
     baskets = shop(np.random.default_rng(2))
     rates = {}

@@ -30,6 +30,7 @@ def test_a_plain_leak_is_told_almost_surely() -> None:
     assert (result.attempts, result.details["releases"]) == (30, 24)
 
 
+@pytest.mark.slow
 def test_without_a_leak_it_is_luck() -> None:
     lucky, excess = 0, []
     for seed in range(40):

@@ -95,6 +95,7 @@ def test_one_known_pair_needs_the_range(rng: np.random.Generator) -> None:
     assert known_pairs(codes, ages, 1, random_state=0).rate < 0.1
 
 
+@pytest.mark.slow
 def test_the_known_are_not_found_out_and_the_interval_covers(rng: np.random.Generator) -> None:
     values = rng.permutation(np.arange(12.0))
     # codes without order: whoever is known helps to find nobody else

@@ -294,6 +294,7 @@ def test_other_people_raise_no_alarm_however_dense_the_table(values: int) -> Non
 # Membership: traces, and what is learnt of them.
 
 
+@pytest.mark.slow
 def test_a_release_that_leans_on_people_is_told_where_one_trace_is_not_enough() -> None:
     """Planes of 20 people each: every trace tells a little, all together much more."""
     found = []
@@ -312,6 +313,7 @@ def of_scale(table: np.ndarray, like: np.ndarray) -> Records:
     return Records.of_numbers((table - like.mean(axis=0)) / like.std(axis=0))
 
 
+@pytest.mark.slow
 def test_people_who_are_not_in_it_raise_no_alarm() -> None:
     """Of 100 releases of other people none is graded, among as many attacks as an audit tries."""
     excess, grades = [], []

@@ -115,6 +115,7 @@ def test_without_a_control_a_copy_is_caught_and_the_report_asks_for_one(data: tu
 # -- the result --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_result_has_the_names_that_others_rely_on(data: tuple) -> None:
     people, control = data
     found = audit(people, people, control=control, policy=None, random_state=3)

@@ -23,6 +23,7 @@ from tulle.table.schema import Column, Kind, Role
 # -- tables of every kind ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_mixed_table_in_any_library_and_order_gives_the_same_figures() -> None:
     rng = np.random.default_rng(4)
     original, release, control = (people_table(rng) for _ in range(3))
@@ -209,6 +210,7 @@ def test_sensitive_columns_can_be_named() -> None:
     assert names == ["inference:age", "inference:age (neighbour)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_tiny_and_flat_tables_still_give_a_report(rows: int) -> None:
     table = pl.DataFrame({"a": [1] * rows, "b": [None] * rows, "c": ["x"] * rows})

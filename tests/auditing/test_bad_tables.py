@@ -111,6 +111,7 @@ def test_pandas_index_and_plain_arrays_are_taken() -> None:
     assert audit(rows, rows, random_state=0).to_dict()["attacks"]["exact_copies"]["rate"] == 1
 
 
+@pytest.mark.slow
 def test_numbers_of_any_size_and_beyond_all_bounds() -> None:
     rng = np.random.default_rng(11)
     table = pl.DataFrame({"x": rng.normal(size=60), "c": rng.choice(["a", "b"], 60)})

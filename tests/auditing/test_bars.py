@@ -54,6 +54,7 @@ def test_labels_say_what_is_in_a_bar(values: Any, first: str, last: str) -> None
     assert len(set(found)) == len(found)
 
 
+@pytest.mark.guarantee
 @given(
     st.lists(st.floats(-1e300, 1e300) | st.integers(-40, 40).map(float), min_size=1, max_size=60),
     st.integers(2, 12),

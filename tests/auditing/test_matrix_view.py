@@ -38,6 +38,7 @@ def test_moments_and_projections_need_no_matrix_of_all(monkeypatch: pytest.Monke
         assert view.projected(frame, mean, axes) == pytest.approx((matrix - mean) @ axes)
 
 
+@pytest.mark.slow
 def test_what_the_original_does_not_have_can_be_released_all_the_same() -> None:
     original = pl.DataFrame({"x": [1.0, 3.0] * 20, "c": ["a", "b"] * 20, "t": [True, False] * 20})
     release = pl.DataFrame({"x": [1.0, None], "c": ["new", None], "t": [True, None]})

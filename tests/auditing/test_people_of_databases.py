@@ -23,6 +23,8 @@ from tulle import (
 from tulle.auditing._database import ComparedPeople, Trait, derived_traits
 from tulle.auditing.audit import audit_people
 
+pytestmark = pytest.mark.slow
+
 
 def linked(tables: dict[str, pl.DataFrame]) -> Database:
     return Database(

@@ -54,6 +54,7 @@ def public(tables: tuple) -> dict[str, str]:
     return forms | {"html": html.split("<script>")[0] + html.split("</script>")[-1]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["html", "json", "markdown"])
 def test_no_cell_of_the_original_is_in_a_public_report(
     form: str, tables: tuple, public: dict
@@ -65,6 +66,7 @@ def test_no_cell_of_the_original_is_in_a_public_report(
         assert not numbers & {f"{value}" for value in tables[0][name].to_list()}
 
 
+@pytest.mark.slow
 def test_no_public_aggregate_holds_fewer_than_k(tables: tuple, public: dict) -> None:
     result = json.loads(public["json"])
     original, release = tables

@@ -40,6 +40,7 @@ def found_in(make, count: int = 3, table: pl.DataFrame | None = None) -> dict[st
     return {result.name: result for result in splits.attacks}
 
 
+@pytest.mark.slow
 def test_a_way_that_leaks_is_seen_and_one_that_does_not_is_not_blamed() -> None:
     leaks, others = found_in(leaky), found_in(strangers)
     assert grade("linkage", leaks["linkage"].to_dict(), 5) == "grave"
@@ -98,6 +99,7 @@ def test_small_tables_need_more_releases_than_large_ones(every_split: None) -> N
     assert [bounds(n, choosing=False, quick=True)[0] for n in sizes] == [3, 3, 3, 1]
 
 
+@pytest.mark.slow
 def test_the_file_is_looked_through_for_copies_and_own_numbers() -> None:
     """Releases of parts are of other people here; the file is the table itself."""
     table = people()

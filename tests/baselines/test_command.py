@@ -73,6 +73,7 @@ def test_options_of_another_method_are_refused(source: Path, tmp_path: Path) -> 
     assert wrong.exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_rotation_is_attacked_as_somebody_turns_it_back(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "turned.csv"
     asked = {"method": "rotate", "target": "ill", "holdout": 0.2, "seed": 0}
@@ -93,6 +94,7 @@ def test_a_rotation_is_attacked_as_somebody_turns_it_back(source: Path, tmp_path
         raise run.exception or AssertionError(run.output)
 
 
+@pytest.mark.slow
 def test_distributions_are_recovered_from_a_release_by_its_manifest(
     source: Path, tmp_path: Path
 ) -> None:

@@ -283,6 +283,7 @@ def test_the_seed_of_an_audit_is_that_of_its_attacks() -> None:
     assert "Repeat the attacks exactly" in " ".join(told.split())
 
 
+@pytest.mark.slow
 def test_names_do_not_steer_a_terminal_nor_need_one_that_knows_them(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("größe\x1b[31m,b\n1,2\n3,4\n")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}

@@ -26,6 +26,7 @@ def test_approximate_gcd_of_the_paper():
     assert approximate_gcd([1001, 501], 20) == 500
 
 
+@pytest.mark.guarantee
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=5), st.integers(1, 20))
 def test_approximate_gcd_fits_every_class(sizes, t):
     if min(sizes) < t:
@@ -87,6 +88,7 @@ def test_what_holds_for_the_whole_table_is_noted_once():
     assert notes.count("column 'same' has a single value, which the release shows") == 1
 
 
+@pytest.mark.slow
 def test_classes_share_the_time_budget():
     X, y = _labelled()
     condenser = Condenser(k=10, synthesis="uniform", grouping="best", time_budget=0.1)
@@ -103,6 +105,7 @@ def test_a_matrix_is_an_array():
     assert X_new.shape == X.shape
 
 
+@pytest.mark.slow
 def test_group_size_by_default_is_the_approximate_gcd():
     X, y = _labelled((63, 42))
     assert ClassCondenser(random_state=0).fit(X, y).k_ == 20
@@ -120,6 +123,7 @@ def test_the_wrapped_condenser_gives_the_rest():
     assert not hasattr(inner, "counts_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "labels",
     [
@@ -145,6 +149,7 @@ def test_labels_of_any_type_come_back(labels):
     assert sorted(np.asarray(y_new).tolist()) == sorted(np.asarray(given_labels).tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polars", "pandas", "arrow", "batch", "array", "list"])
 def test_the_same_kind_of_table_comes_out(kind):
     X, y = _labelled()
@@ -252,6 +257,7 @@ def test_the_seed_of_the_condenser_counts_too():
     np.testing.assert_array_equal(first, again)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_release_in_no_order():
     X, y = _labelled((200, 200))
     first, second = (ClassCondenser(k=5, random_state=3).fit_resample(X, y) for _ in range(2))

@@ -51,6 +51,7 @@ def test_every_group_has_at_least_k_records():
     assert (condenser.n_suppressed_, condenser.n_verbatim_, condenser.n_degenerate_) == (0, 0, 0)
 
 
+@pytest.mark.guarantee
 @pytest.mark.slow
 @few(25)
 @given(st.integers(5, 60), st.integers(1, 4), st.integers(0, 999))
@@ -116,6 +117,7 @@ def test_no_record_of_the_data_is_released():
     assert not {tuple(row) for row in X.tolist()} & {tuple(row) for row in released.tolist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polars", "pandas", "arrow", "array", "list"])
 def test_the_same_kind_of_table_comes_out(kind):
     table = _table()
@@ -154,6 +156,7 @@ def test_mixed_tables_keep_types_ranges_domains_and_rates():
     assert_frame_equal(*counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target",
     [
@@ -217,6 +220,7 @@ def test_shifting_and_scaling_the_data_does_the_same_to_the_release():
     np.testing.assert_allclose(moved, plain * 8 + 1024, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [300, 3_500])
 def test_groups_are_as_good_far_from_zero(n):
     X = _numbers(n)
@@ -258,6 +262,7 @@ def test_weights_make_a_column_count_more():
 # -- levels -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_levels_replace_k_and_may_be_a_column():
     table = _table().with_columns(level=pl.Series(np.arange(150) % 3 + 3))
     condenser = Condenser(k=10, random_state=0).fit(table, levels="level")
@@ -387,6 +392,7 @@ def test_merged_condensers_draw_anew():
     assert not np.isin(np.round(first.sample(), 6), np.round(half, 6)).any()
 
 
+@pytest.mark.slow
 def test_merge_refuses_what_cannot_be_joined():
     whole = np.arange(100).reshape(50, 2)
     first = Condenser(k=5, random_state=0).fit(whole.astype(np.int8))
@@ -447,6 +453,7 @@ def test_the_fitted_state_holds_no_row_label_or_row_number():
     np.testing.assert_array_equal(pickle.loads(stored).sample(), condenser.sample())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "k, words", [(10, ""), (20, "at most 3 ways"), (40, "no column of the release depends")]
 )
@@ -545,6 +552,7 @@ def test_exact_moments_of_singular_groups_are_refused():
     assert refused.value.parameter == "exact_moments"
 
 
+@pytest.mark.slow
 def test_merge_joins_tables_with_other_categories_and_missing_states():
     first = _table(100, seed=1).with_columns(pl.col("score").fill_null(0.0))
     second = _table(80, seed=2).with_columns(

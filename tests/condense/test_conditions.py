@@ -32,6 +32,7 @@ def fitted(people: pl.DataFrame) -> Condenser:
     return Condenser(k=10, rules=[], random_state=0).fit(people)
 
 
+@pytest.mark.slow
 def test_every_record_meets_the_condition_and_there_are_as_many_as_asked(fitted: Condenser) -> None:
     drawn = fitted.sample(700, where="age < 30 and sex == 'f'")
     assert drawn.height == 700
@@ -80,6 +81,7 @@ def test_a_condition_names_released_columns_and_says_where_it_cannot_be_read(
         fitted.sample(10, where=3)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("synthesis", ["shape", "normal"])
 def test_classes_have_a_name_in_conditions(people: pl.DataFrame, synthesis: str) -> None:
     condenser = ClassCondenser(Condenser(synthesis=synthesis, rules=[]), k=20, random_state=1).fit(
@@ -91,6 +93,7 @@ def test_classes_have_a_name_in_conditions(people: pl.DataFrame, synthesis: str)
     assert X["age"].min() > 50
 
 
+@pytest.mark.slow
 def test_gaps_are_filled_by_what_the_other_columns_tell(people: pl.DataFrame) -> None:
     rng = np.random.default_rng(5)
     gone = rng.random(people.height) < 0.2
@@ -116,6 +119,7 @@ def test_gaps_are_filled_in_any_container(people: pl.DataFrame) -> None:
     assert np.corrcoef(filled[::7, 2], X[::7, 2])[0, 1] > 0.8
 
 
+@pytest.mark.slow
 def test_gaps_need_the_fitted_columns_and_no_target(
     fitted: Condenser, people: pl.DataFrame
 ) -> None:

@@ -75,6 +75,7 @@ def test_mdav_is_mdav_as_written_down(seed: int, n: int, k: int) -> None:
         assert (together == (expected[:, None] == expected)).all()
 
 
+@pytest.mark.guarantee
 @few(20)
 @given(seeds, st.integers(40, 300), st.integers(1, 5), st.integers(2, 9))
 def test_large_groupings_are_valid_and_exchanges_never_add_error(
@@ -122,6 +123,7 @@ def brute_gains(matrix: np.ndarray, cells: GridCells) -> tuple[float, float]:
     return swap, move
 
 
+@pytest.mark.slow
 @few(25)
 @given(seeds, st.tuples(st.integers(2, 8), st.integers(2, 8)), st.integers(1, 2))
 def test_best_swap_and_move_are_the_best_of_all(
@@ -137,6 +139,7 @@ def test_best_swap_and_move_are_the_best_of_all(
     assert found == pytest.approx(best_of_moves, abs=1e-9)
 
 
+@pytest.mark.slow
 @few(25)
 @given(seeds, st.sampled_from([(5, 7), (40, 60), (300, 280)]), st.integers(1, 5))
 def test_an_exchange_gains_what_it_says(seed: int, sizes: tuple[int, int], top: int) -> None:
@@ -186,6 +189,7 @@ def test_small_and_large_inputs_trade_alike(seed: int, sizes: tuple[int, int], t
     assert (padded.labels() == read_out(cells, len(matrix))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "k"), [(1000, 100), (1200, 300)])
 def test_large_groups_of_small_inputs_are_as_tight_as_those_of_large_ones(n: int, k: int) -> None:
     matrix, levels = np.random.default_rng(0).normal(size=(n, 5)), np.full(n, k)
@@ -244,6 +248,8 @@ def test_random_trees_find_most_of_the_nearest_groups() -> None:
     assert found >= 0.9 * true.size
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @few(15)
 @given(seeds, st.integers(30, 200), st.integers(2, 9))
 def test_the_search_for_the_best_groups_stays_valid(seed: int, n: int, top: int) -> None:
@@ -272,6 +278,7 @@ def test_beyond_small_inputs_groups_are_valid_and_better_than_mdav(top: int) -> 
     assert (first == again).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [400, 3200])
 @pytest.mark.parametrize("k", [3, 8])
 def test_natural_clusters_of_up_to_twice_the_size_are_found(n: int, k: int) -> None:

@@ -32,6 +32,7 @@ def drawn(seed: int, n: int, d: int, top: int, alike: bool) -> tuple[np.ndarray,
     return matrix, rng.integers(1, min(top, n) + 1, size=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @few(30)
 @given(
@@ -54,6 +55,7 @@ def test_groups_are_valid_for_every_level(
     assert (sizes[groups] >= levels).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "best"])
 def test_same_seed_same_groups(method: str) -> None:
     matrix, levels = drawn(3, 80, 3, 6, False)
@@ -74,6 +76,7 @@ for grouping in ("fast", "modified"):
 """
 
 
+@pytest.mark.slow
 def test_same_seed_same_release_on_any_number_of_threads() -> None:
     found = []
     for threads in "12":
@@ -89,6 +92,7 @@ def test_same_seed_same_release_on_any_number_of_threads() -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_a_search_that_is_cut_off_keeps_the_best_so_far(
     at: int, monkeypatch: pytest.MonkeyPatch

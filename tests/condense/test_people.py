@@ -39,6 +39,7 @@ class Groups:
         self.seen.append(groups)
 
 
+@pytest.mark.guarantee
 @pytest.mark.slow
 @few(25)
 @given(
@@ -127,6 +128,7 @@ def test_merged_condensers_keep_their_people() -> None:
     assert first.merge(second).people_.tolist() == [*first.people_, *second.people_]
 
 
+@pytest.mark.slow
 @few(3)
 @given(st.integers(0, 2**32), st.integers(40, 90))
 def test_a_search_counts_people_and_does_not_separate_them(seed: int, people: int) -> None:

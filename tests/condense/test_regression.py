@@ -9,6 +9,8 @@ import pytest
 from tulle import Condenser
 from tulle._types import Floats
 
+pytestmark = pytest.mark.slow
+
 CUTS = (5, 15, 30, 45)
 BANDS = np.array(["0-4", "5-14", "15-29", "30-44", "45+"])
 TERMS = ("educ", "exper", "expersq", "union", "married")

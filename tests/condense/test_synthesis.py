@@ -55,6 +55,7 @@ def test_uniform_stays_within_its_range_along_each_eigenvector():
     assert (np.abs(along).max(axis=0) > 0.97 * np.sqrt(3 * values)).all()
 
 
+@pytest.mark.guarantee
 @few(40)
 @given(
     st.lists(st.integers(1, 12).filter(lambda size: size != 2), min_size=1, max_size=6),

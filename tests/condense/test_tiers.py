@@ -27,6 +27,7 @@ def test_levels_are_cut_where_they_more_than_double(levels, tiers):
     assert tiers_of(np.array(levels)).tolist() == tiers
 
 
+@pytest.mark.guarantee
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=80))
 def test_every_tier_can_stand_alone_where_all_together_can(levels):
     levels = np.array(levels)
@@ -38,6 +39,7 @@ def test_every_tier_can_stand_alone_where_all_together_can(levels):
             assert len(inside) >= inside.max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_few_demanding_records_cost_no_more_than_condensed_apart(seed):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,8 @@ from tulle.condense._weights import WeightTotals, rake
 from tulle.table._rare import Crowd
 from tulle.table.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 
 def survey(n: int = 1_500, seed: int = 0) -> pl.DataFrame:
     """A sample in which the old and one region are drawn too often, and weigh less."""

@@ -18,6 +18,8 @@ from tulle.database.condenser import _left_out
 from tulle.errors import GateError, ParameterError, PrivacyError
 from tulle.table.schema import Column, Kind, Role
 
+pytestmark = pytest.mark.slow
+
 RULES = [
     "visits.admitted <= visits.discharged",
     "patients.n_visits = count(visits)",

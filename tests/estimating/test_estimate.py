@@ -101,6 +101,7 @@ def test_what_has_no_numbers_at_all_is_an_error() -> None:
 # -- the ledger ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_ledger_of_an_honest_release_is_near_what_chance_gives() -> None:
     ledger = error_ledger(table(0, 3_000), table(1, 3_000), random_state=0)
     assert set(ledger["kinds"]) == {"mean", "share", "total", "quantile", "ols", "logit"}
@@ -109,6 +110,7 @@ def test_the_ledger_of_an_honest_release_is_near_what_chance_gives() -> None:
     assert json.loads(json.dumps(ledger)) == ledger
 
 
+@pytest.mark.slow
 def test_a_release_that_loses_an_effect_has_a_wide_interval_that_covers_it() -> None:
     original, release = table(0, 2_000, slope=0.09), table(1, 2_000, slope=0.0)
     question = "ols(y ~ x + group)"
@@ -121,6 +123,7 @@ def test_a_release_that_loses_an_effect_has_a_wide_interval_that_covers_it() -> 
     assert found["low"] <= truth["estimate"] <= found["high"]
 
 
+@pytest.mark.slow
 def test_named_questions_are_measured_on_their_own() -> None:
     original, release = table(0), table(1)
     question = "ols(y ~ x)"
@@ -133,6 +136,7 @@ def test_named_questions_are_measured_on_their_own() -> None:
     assert inside.all()
 
 
+@pytest.mark.slow
 def test_splits_are_of_nine_tenths_of_the_people() -> None:
     original = table(0, 400).with_columns(person=np.repeat(np.arange(100), 4))
     seen = []
@@ -165,6 +169,7 @@ def test_nothing_is_measured_that_rests_on_fewer_than_k_people() -> None:
     assert max(counted.of_kind["mean"]) < 6 < max(rows.of_kind["mean"])
 
 
+@pytest.mark.slow
 def test_the_ledger_holds_no_estimate_of_the_original() -> None:
     """Another original with the same relation to its release gives nearly the same ledger."""
     one = error_ledger(table(0), table(1), random_state=0)

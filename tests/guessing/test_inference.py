@@ -179,6 +179,7 @@ def test_categoricals_and_nested() -> None:
     assert infer_columns(pl.DataFrame({"a": pl.Series([], dtype=pl.Int64)}))[0].role is IGNORED
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(*[st.none() | st.integers(0, 3)] * 4), min_size=1, max_size=30))
 def test_singling_out_counts_what_a_counter_counts(rows: list[tuple[int | None, ...]]) -> None:
     frame = pl.DataFrame(rows, schema=dict.fromkeys("abcd", pl.Int64), orient="row")

@@ -181,6 +181,7 @@ def test_propensity_tells_strangers_and_not_brothers() -> None:
     assert propensity(alike, alike, rng).auc == 0.5
 
 
+@pytest.mark.slow
 def test_propensity_does_not_learn_people_by_heart() -> None:
     """Whoever has rows in two folds is recognised in one by those in the other."""
     rng = np.random.default_rng(0)

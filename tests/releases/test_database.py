@@ -206,6 +206,7 @@ for i in range(1000):
 """
 
 
+@pytest.mark.slow
 def test_kills_leave_the_old_release_or_the_new(tmp_path: Path) -> None:
     target = f"sqlite:///{tmp_path}/data.db#t"
     moments = random.Random(0)

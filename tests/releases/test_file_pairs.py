@@ -162,6 +162,7 @@ def assert_old_or_new(folder: Path) -> str:
     return content[:3].decode()
 
 
+@pytest.mark.slow
 def test_crash_at_each_step_leaves_the_old_release_or_the_new(tmp_path: Path) -> None:
     states = []
     for point in range(1, 40):
@@ -179,6 +180,7 @@ def test_crash_at_each_step_leaves_the_old_release_or_the_new(tmp_path: Path) ->
     assert states == sorted(states, reverse=True), "old, then new, and never back"
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_leave_the_old_release_or_the_new(tmp_path: Path) -> None:
     moments = random.Random(0)
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""One result of each family, as their workflows hand them over, small."""
+"""One result of each family, as their commands hand them over, small."""
 
 from __future__ import annotations
 

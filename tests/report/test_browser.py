@@ -16,6 +16,8 @@ from tulle import audit
 from tulle._report import save
 from tulle.table.policy import CONTEXT
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

@@ -14,6 +14,8 @@ from playwright.sync_api import Browser
 from tests.report.browser import Opened, chromium
 from tulle.cli import tulle
 
+pytestmark = pytest.mark.slow
+
 PASSPHRASE = "a long enough passphrase for tests"
 
 

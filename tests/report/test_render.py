@@ -34,6 +34,7 @@ def charts(result: dict[str, Any]) -> list[tuple[str, list[Any]]]:
     ]
 
 
+@pytest.mark.slow
 @every_family
 @every_edition
 def test_every_family_renders_in_every_form(family: str, edition: str) -> None:
@@ -46,6 +47,7 @@ def test_every_family_renders_in_every_form(family: str, edition: str) -> None:
     assert markdown(result, edition).startswith("# ")
 
 
+@pytest.mark.slow
 def test_the_examples_cover_every_kind_of_chart_and_its_schema() -> None:
     drawn = {}
     for family in results.FAMILIES.values():
@@ -172,6 +174,7 @@ def test_beside_a_hidden_count_no_share_is_told() -> None:
     assert shown == [["1", "< 10", None], ["2", 397, 0.993]]
 
 
+@pytest.mark.guarantee
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(2, 30))
 def test_hidden_cells_cannot_be_had_by_subtraction(counts: list[int], k: int) -> None:
     total = sum(counts) or 1

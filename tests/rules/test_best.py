@@ -37,6 +37,7 @@ def small_impact() -> tuple[Transactions, Any]:
     return baskets, implications(mine(baskets, 4), Fraction(1, 2), 1)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @few(25)
 def test_walks_agree_with_counting(data: Any) -> None:
@@ -71,6 +72,7 @@ def test_walks_agree_with_counting(data: Any) -> None:
     assert one.support[place].tolist() == rules.itemsets.support.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed_", [0, 1, 2])
 def test_best_loses_no_more_rules_than_any_other_method(seed_: int) -> None:
     baskets = shop(10 + seed_)
@@ -85,6 +87,7 @@ def test_best_loses_no_more_rules_than_any_other_method(seed_: int) -> None:
     assert lost["best"] == min(lost.values()), lost
 
 
+@pytest.mark.slow
 def test_disclosure_works_for_best_too() -> None:
     baskets = shop(4)
     hider = RuleHider(["0 -> 1"], disclosure=0.5, min_support=12, min_confidence=0.5)
@@ -137,6 +140,7 @@ def test_classes_cost_what_walks_cost() -> None:
     assert one.classes is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_leave_to_add_items_loses_no_more_rules() -> None:
     baskets = shop(20)
@@ -161,6 +165,7 @@ def test_leave_to_add_items_loses_no_more_rules() -> None:
     assert lost["adding"] == min(lost.values()), lost
 
 
+@pytest.mark.slow
 def test_additions_warn_and_are_for_best() -> None:
     baskets = [["a", "b"]] * 20 + [["c"]] * 60 + [["b", "d"]] * 15 + [["a", "b", "d"]] * 15
     hider = RuleHider(

@@ -70,6 +70,7 @@ def test_an_index_does_not_tell_which_pairs_went() -> None:
     assert out.index.tolist() == list(range(len(out)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [
@@ -122,6 +123,7 @@ def test_wide_frames_of_polars_hold_any_numbers(dtype: Any) -> None:
     assert out.schema == wide.schema
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [bool, np.uint8, float])
 def test_sparse_columns_of_pandas_stay_sparse(dtype: Any) -> None:
     matrix = np.array([[item in basket for item in "wxyzq"] for basket in BASKETS], dtype=dtype)

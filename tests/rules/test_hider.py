@@ -35,6 +35,7 @@ def mined(baskets: list[list[Any]]) -> set[tuple[frozenset[Any], frozenset[Any]]
     return set(zip(found["antecedents"], found["consequents"]))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_an_independent_miner_does_not_find_the_rules(method: str) -> None:
@@ -53,6 +54,7 @@ def test_an_independent_miner_does_not_find_the_rules(method: str) -> None:
         assert line["support_after"] < 12 / 400 or line["confidence_after"] < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", REMOVING)
 def test_measures_are_those_of_the_definition(method: str) -> None:
     rules = choose_rules(BASKETS, 3, **LIMITS, random_state=2)
@@ -82,6 +84,7 @@ def test_disclosure_without_thresholds(method: str) -> None:
     assert one.hiding_failure_ is one.misses_cost_ is one.artifactual_ is None
 
 
+@pytest.mark.slow
 def test_thresholds_of_single_rules() -> None:
     rules = [Rule("0 -> 1", disclosure=1.0), Rule("3 -> 4", min_support="1%", min_confidence=0.2)]
     one = RuleHider(rules, random_state=0, **LIMITS)
@@ -91,6 +94,7 @@ def test_thresholds_of_single_rules() -> None:
     assert strict["count_after"] < 4 or strict["confidence_after"] < 0.2
 
 
+@pytest.mark.slow
 def test_margin() -> None:
     one = RuleHider(["0 -> 1"], margin=0.5, random_state=0, **LIMITS)
     one.fit_transform(BASKETS)
@@ -152,6 +156,7 @@ def test_lists_keep_their_types_and_order() -> None:
     assert out[4] == ("z", "a")
 
 
+@pytest.mark.slow
 def test_series_of_lists_come_back_as_they_came() -> None:
     rows = [["b", "a"], ["a", "b", "c"], ["z"]]
     array = np.empty(3, dtype=object)
@@ -217,6 +222,7 @@ def test_same_seed_same_release_other_seed_other_release() -> None:
     assert release(1) != release(2)
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_of_the_edits() -> None:
     one = RuleHider(["0 -> 1"], random_state=0, **LIMITS)
     one.fit_transform(BASKETS)

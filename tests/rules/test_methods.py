@@ -69,6 +69,8 @@ def all_hidden(sensitive: SensitiveRules, baskets: list[set[int]]) -> bool:
     )
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(problems(), st.integers(1, 20), st.sampled_from(VICTIMS), st.sampled_from(LOOKAHEADS))
 def test_swa(problem: Any, size: int, scope: str, lookahead: str) -> None:
     baskets, sensitive = problem
@@ -93,6 +95,8 @@ def test_disclosure_is_a_share_of_each_window() -> None:
     assert slow.support(result(sensitive, Edits(kept)), [0, 1]) == 1
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["naive", "minfia", "maxfia", "rra", "iga"])
 @given(problem=problems())
 def test_two_scan_methods(method: str, problem: Any) -> None:
@@ -103,6 +107,7 @@ def test_two_scan_methods(method: str, problem: Any) -> None:
     assert all_hidden(sensitive, got)
 
 
+@pytest.mark.slow
 @given(problems())
 def test_random_victims_are_one_item_of_the_rule_each(problem: Any) -> None:
     baskets, sensitive = problem
@@ -114,6 +119,8 @@ def test_random_victims_are_one_item_of_the_rule_each(problem: Any) -> None:
     assert got == same
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["algo1b", "algo2a", "algo2b"])
 @given(problem=problems())
 def test_verykios_removals(method: str, problem: Any) -> None:
@@ -125,6 +132,7 @@ def test_verykios_removals(method: str, problem: Any) -> None:
     assert all_hidden(sensitive, got)
 
 
+@pytest.mark.guarantee
 @given(problems())
 def test_algo1a_only_adds_until_confidence_falls(problem: Any) -> None:
     baskets, sensitive = problem
@@ -172,6 +180,8 @@ def apply_blocking(edits: Any, sensitive: Any, baskets: Any) -> tuple[Any, list[
     return released, sure, open_
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(problems())
 def test_blocking_makes_rules_uncertain_and_tells_no_lie(problem: Any) -> None:
     baskets, sensitive = problem

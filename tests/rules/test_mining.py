@@ -39,11 +39,13 @@ def as_dict(found: Itemsets) -> dict[frozenset[int], int]:
     }
 
 
+@pytest.mark.slow
 @given(BASKETS, st.integers(1, 5))
 def test_all_itemsets_are_found(baskets: list[set[int]], minimum: int) -> None:
     assert as_dict(mine(coded(baskets), minimum)) == slow.itemsets(baskets, minimum)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.02, 0.4])  # sparse and dense kernel
 def test_large_data_find_what_mlxtend_finds(share: float) -> None:
     rng = np.random.default_rng(3)
@@ -64,6 +66,7 @@ def test_items_of_every_basket_and_many_perfect_extensions() -> None:
     assert as_dict(mine(coded(baskets), 3)) == slow.itemsets(baskets, 3)
 
 
+@pytest.mark.slow
 def test_too_many_rules_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(implication, "MOST_RULES", 49)
     found = mine(Transactions.from_lists([["a", "b", "c", "d"]] * 3), 1)
@@ -79,6 +82,7 @@ def test_too_many_itemsets_is_an_error() -> None:
         mine(data, 2)
 
 
+@pytest.mark.slow
 @given(BASKETS, st.integers(1, 4), st.sampled_from([Fraction(0), Fraction(3, 5), Fraction(1)]))
 def test_all_rules_are_found(baskets: list[set[int]], minimum: int, confidence: Fraction) -> None:
     found = mine(coded(baskets), minimum)

@@ -23,6 +23,8 @@ def shared_sets(frame: Any) -> set[frozenset[Any]]:
     return {frozenset(a) | frozenset(b) for a, b in sides}
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(
     st.lists(st.sets(st.integers(0, 5), min_size=2), min_size=6, max_size=16),
     st.lists(st.sets(st.integers(0, 5), min_size=2, max_size=4), min_size=1, max_size=3),

@@ -43,6 +43,7 @@ def confirmation(baskets: list[set[int]], body: Any, head: Any) -> float:
     return (expected - wrong) / room if room > 0 else 0.0
 
 
+@pytest.mark.slow
 @given(BASKETS, st.integers(1, 4))
 @few(30)
 def test_tertius_takes_all_rules_of_the_highest_values(baskets: list[set[int]], best: int) -> None:
@@ -85,6 +86,7 @@ def test_a_rule_seen_often_is_expected_to_be_right_more_often() -> None:
     assert many > 0.99
 
 
+@pytest.mark.slow
 @given(BASKETS)
 @few(15)
 def test_predictive_apriori_repeats_no_more_general_rule(baskets: list[set[int]]) -> None:

@@ -18,6 +18,7 @@ NAMES = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), max_size=6)
 )
 
 
+@pytest.mark.slow
 @given(st.lists(NAMES, min_size=2, max_size=5, unique=True))
 def test_a_rule_reads_back_what_it_says(names: list[str]) -> None:
     rule = Rule(names[:-1], names[-1:])

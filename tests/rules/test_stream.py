@@ -39,6 +39,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [37, 400, 1000])
 @pytest.mark.parametrize("victim", ["transaction", "window"])
 def test_the_stream_writes_what_the_hider_gives(source: Path, window: int, victim: str) -> None:

@@ -52,6 +52,8 @@ def test_what_is_no_share_is_refused_in_words(wrong: Any) -> None:
         support_count("test", wrong, 10)
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(st.integers(1, 300), st.fractions(Fraction(1, 50), 1), st.fractions(0, Fraction(99, 100)))
 def test_hidden_with_a_margin_is_below_that_share_of_the_threshold(
     n_baskets: int, share: Fraction, margin: Fraction
@@ -121,6 +123,7 @@ def test_disclosure_and_thresholds_of_one_rule_exclude_each_other() -> None:
 # --- baskets that hold nothing ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_share_is_one_of_the_baskets_that_hold_anything() -> None:
     """Whoever drops the empty ones, as a table of pairs does, does not find the rule either."""
     data: list[list[str]] = [["a", "b"]] * 30 + [["a"]] * 10 + [["c"]] * 40 + [[]] * 20

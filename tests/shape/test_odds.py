@@ -11,6 +11,8 @@ from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._shape.odds import Odds, fit_odds, shown_of, traits_of
 from tulle.errors import PrivacyError
 
+pytestmark = pytest.mark.slow
+
 K = 10
 TIMES = 4
 

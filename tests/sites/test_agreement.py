@@ -41,6 +41,7 @@ def test_agreement_comes_back_equal_and_only_the_owner_can_read_the_file(tmp_pat
     assert agreement._key._secret not in content
 
 
+@pytest.mark.slow
 def test_passphrase_opens_what_it_sealed_and_no_other_does(tmp_path: Path) -> None:
     agreement, path = make(), tmp_path / "agreement"
     agreement.save(path, "correct horse")

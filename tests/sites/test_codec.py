@@ -71,6 +71,8 @@ def agreement(**choices: Any) -> SiteAgreement:
     return SiteAgreement.create(KINDS, ranges=RANGES, **choices)
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(tables(), st.sampled_from(["equal", "uneven"]), st.integers(1, 9))
 def test_round_trip_is_exact_for_every_type(table: pl.DataFrame, cuts: str, groups: int) -> None:
     codec = SiteCodec(agreement(cuts=cuts, groups=groups))
@@ -80,6 +82,7 @@ def test_round_trip_is_exact_for_every_type(table: pl.DataFrame, cuts: str, grou
     assert codec.inverse_transform(encoded).equals(table)
 
 
+@pytest.mark.slow
 @given(tables())
 @few(30)
 def test_numbers_can_be_aliased_and_pairs_joined(table: pl.DataFrame) -> None:
@@ -94,6 +97,7 @@ def test_numbers_can_be_aliased_and_pairs_joined(table: pl.DataFrame) -> None:
     assert codec.inverse_transform(encoded).equals(table)
 
 
+@pytest.mark.guarantee
 @given(st.lists(st.floats(0, 500), min_size=1, max_size=30))
 def test_any_decimal_comes_back_within_floating_point(numbers: list[float]) -> None:
     table = pl.DataFrame({"weight": numbers})

@@ -38,6 +38,8 @@ def scales(draw: st.DrawFn) -> GradeScale:
     return scale(start + np.cumsum([0.0, *widths]), first + np.cumsum(steps))
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(scales(), st.lists(st.floats(0, 1), min_size=2, max_size=40))
 def test_codes_increase_and_lead_back(by: GradeScale, shares: list[float]) -> None:
     low, high = by.limits[0], by.limits[-1]

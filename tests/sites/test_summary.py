@@ -69,6 +69,7 @@ def test_dates_are_summarised_too() -> None:
     assert codec.inverse_transform(codec.transform(born)).equals(born)
 
 
+@pytest.mark.guarantee
 @given(st.lists(st.floats(allow_nan=True, width=64), max_size=4), st.booleans())
 def test_no_end_of_a_range_is_an_extreme(values: list[float], whole: bool) -> None:
     held = [float(round(v)) if whole and abs(v) < 1e15 else v for v in values]

@@ -33,6 +33,7 @@ def baskets(n, d, density, seed):
 # --- delta --------------------------------------------------------------------------------
 
 
+@pytest.mark.guarantee
 @given(tables, st.floats(0.01, 5))
 def test_delta_length_is_the_largest_that_keeps_the_promise(table, delta):
     lengths = _delta.delta_lengths(csr_array(table), delta, 50)
@@ -74,6 +75,7 @@ def test_neighbours_have_the_largest_cosines(seed, density):
     assert all(len(set(row)) == 7 and i not in row for i, row in enumerate(found.tolist()))
 
 
+@pytest.mark.slow
 def test_neighbours_are_those_of_the_whole_matrix_and_ties_go_to_the_first():
     matrix = baskets(900, 40, 0.1, 3).astype(np.float32)
     inverse = (1 / np.sqrt(_neighbours._squares(matrix))).astype(np.float32)
@@ -127,6 +129,7 @@ def test_pairs_have_the_exact_variance_and_the_bound_of_the_criterion(criterion)
         assert np.allclose(pairs.squared_bound[:, place], expected, atol=1e-9)
 
 
+@pytest.mark.guarantee
 @given(st.integers(0, 10_000), st.sampled_from(CRITERIA), st.integers(1, 6))
 @few(40)
 def test_every_directed_pair_holds_and_no_length_could_be_larger(seed, criterion, k):

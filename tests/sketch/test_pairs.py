@@ -52,6 +52,8 @@ def pair(seed):
     return x, y
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(st.integers(0, 100_000))
 def test_variance_is_never_overstated_and_the_gap_never_understated(seed):
     x, y = pair(seed)

@@ -51,6 +51,7 @@ def test_components_are_sums_under_signs_and_zero_after_the_length(parameters):
     assert np.array_equal(S.values, np.where(present, full, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", MODELS)
 def test_several_tables_of_signs_build_the_same_sketches(parameters, monkeypatch):
     plain = made(**parameters).fit(BASKETS).transform(BASKETS)
@@ -174,6 +175,7 @@ def test_key_is_never_shown_copied_into_sketches_or_pickled():
     assert clone(fitted).key is fitted.key
 
 
+@pytest.mark.slow
 def test_reconstruct_is_unbiased_for_the_key_holder_and_useless_without():
     x = np.zeros((1, 400))
     x[0, [3, 50, 200]] = [30.0, 20.0, 25.0]

@@ -71,6 +71,7 @@ def test_variance_falls_with_the_number_of_components():
     )
 
 
+@pytest.mark.slow
 def test_every_estimate_of_a_release_over_many_keys():
     """The public way, with records of different lengths: each pair uses its shared components."""
     X = np.array([[2, 1, 0, 1, 0, 3, 1], [1, 1, 1, 0, 2, 0, 1], [0, 1, 0, 1, 0, 1, 0]], float)

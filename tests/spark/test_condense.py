@@ -22,6 +22,8 @@ from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.spark import _condense as on_spark
 from tulle.table.policy import Policy, write_policy
 
+pytestmark = pytest.mark.slow
+
 ROWS = 1_200
 
 

@@ -21,6 +21,8 @@ from tulle import (
     spark,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_itemsets_and_rules_are_those_of_the_whole(session: Any) -> None:
     rng = np.random.default_rng(0)

@@ -47,6 +47,7 @@ def same_groups(one: Any, two: Any) -> None:
     assert (one.n_seen_, one.n_waiting_) == (two.n_seen_, two.n_waiting_)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1_000), st.lists(st.integers(1, 60), min_size=1, max_size=3))
 @few(4)
 def test_batches_of_any_size_give_the_same_groups(seed: int, sizes: list[int]) -> None:

@@ -58,6 +58,7 @@ def same_groups(one: StreamCondenser, two: StreamCondenser) -> None:
     assert (one.n_seen_, one.n_waiting_) == (two.n_seen_, two.n_waiting_)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000), st.lists(st.integers(1, 60), min_size=1, max_size=3))
 @few(5)
 def test_batches_of_any_size_give_the_same_groups(seed: int, sizes: list[int]) -> None:
@@ -199,6 +200,7 @@ def test_initial_records_that_ask_for_too_much_wait() -> None:
     assert stream.counts_.sum() == 57
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
@@ -368,6 +370,7 @@ def test_the_owner_may_use_the_same_array_again(rng: np.random.Generator) -> Non
     same_groups(whole, reused)
 
 
+@pytest.mark.slow
 def test_large_streams_are_copied_and_pickled(rng: np.random.Generator) -> None:
     X = rng.normal(size=(10_500, 2))
     stream = StreamCondenser(k=50, random_state=0).partial_fit(X)
@@ -380,6 +383,7 @@ def test_large_streams_are_copied_and_pickled(rng: np.random.Generator) -> None:
 # -- state files ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classwise", [False, True])
 def test_a_saved_stream_goes_on_as_if_it_had_not_stopped(
     classwise: bool, rng: np.random.Generator, tmp_path: Path

@@ -19,6 +19,8 @@ from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
 from tulle.stream._groups import StreamGroups
 from tulle.stream._kernels import search
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_record_of_a_long_stream_joins_its_nearest_group() -> None:
     rng = np.random.default_rng(0)

@@ -15,6 +15,7 @@ from tulle.errors import DataError, PrivacyError, TulleError
 from tulle.stream._state import StreamState
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["a kernel", "between two classes"])
 def test_a_stream_that_was_interrupted_is_refused(
     moment: str, rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -35,6 +35,7 @@ def test_the_nearest_group_of_the_family_is_found(seed: int) -> None:
     np.testing.assert_array_equal(found, away.argmin(axis=1))
 
 
+@pytest.mark.slow
 def test_a_stream_may_grow_a_thousandfold_between_two_snapshots() -> None:
     rng = np.random.default_rng(0)
     state = StreamState(2)
@@ -49,6 +50,7 @@ def test_a_stream_may_grow_a_thousandfold_between_two_snapshots() -> None:
     assert len(np.unique(state.groups.view().families)) > 500  # they stand behind many of them
 
 
+@pytest.mark.slow
 def test_many_snapshots_go_on_looking_like_the_stream() -> None:
     """What is shown is made of sums over newcomers, time and again, and stays near the records."""
     rng = np.random.default_rng(0)
@@ -64,6 +66,7 @@ def test_many_snapshots_go_on_looking_like_the_stream() -> None:
     assert (published.behind.view().counts == 0).mean() < 0.15  # few can get no newcomers any more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 def test_rounding_does_not_pile_up_over_many_snapshots(strict: bool) -> None:
     """Also where a column is constant, in all records or in most, and far from zero."""

@@ -11,6 +11,8 @@ import pytest
 from tulle import Column, Kind, Role, StreamCondenser
 from tulle.errors import ParameterError
 
+pytestmark = pytest.mark.slow
+
 
 def sales(count: int, seed: int = 0) -> pl.DataFrame:
     rng = np.random.default_rng(seed)

@@ -46,6 +46,7 @@ def _check(engine: TreeEngine) -> None:
     assert np.all(index.sizes[: index.marks[LEAVES]][empty] == -1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mixed", "drifting", "repeated"])
 def test_every_group_is_in_the_boxes_above_it(kind: str) -> None:
     rng = np.random.default_rng(1)
@@ -65,6 +66,7 @@ def test_every_group_is_in_the_boxes_above_it(kind: str) -> None:
     assert len(groups) > 32 * SEATS  # nodes were split too
 
 
+@pytest.mark.slow
 @few(40)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -96,6 +98,7 @@ def _halves(points: np.ndarray, rows: np.ndarray, leaves: int) -> list[np.ndarra
     return _halves(points, rows[first], lower) + _halves(points, rows[~first], leaves - lower)
 
 
+@pytest.mark.slow
 def test_boxes_hold_nothing_but_where_their_groups_have_been() -> None:
     rng = np.random.default_rng(2)
     side = np.where(rng.random(30_000) < 0.5, -50.0, 50.0)
@@ -118,6 +121,7 @@ def test_boxes_hold_nothing_but_where_their_groups_have_been() -> None:
                     assert np.all(index.high[node, :3, slot] * one_side > 0.0)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), dimensions=st.integers(1, 12), rank=st.integers(0, 12))
 def test_the_longest_axis_is_the_first_eigenvector(seed: int, dimensions: int, rank: int) -> None:
     rng = np.random.default_rng(seed)

@@ -124,6 +124,7 @@ def test_merging_is_no_drift(rng: np.random.Generator) -> None:
     assert merged.history_[-1]["drift"] < 1
 
 
+@pytest.mark.slow
 def test_streams_of_different_kinds_do_not_merge(rng: np.random.Generator) -> None:
     X, y = rng.normal(size=(200, 2)), np.zeros(200, dtype=int)
     plain = StreamCondenser(k=10, random_state=0).partial_fit(X)

@@ -111,6 +111,7 @@ def check_refusals(frame: pl.DataFrame) -> dict[int, str]:
     return expected
 
 
+@pytest.mark.slow
 @few(40)
 @given(st.lists(records, min_size=1, max_size=8))
 def test_refusals_are_those_that_are_refused_alone(made: list[dict[str, object]]) -> None:
@@ -122,6 +123,7 @@ def good_rows(count: int, seed: int) -> list[dict[str, Any]]:
     return [{name: rng.choice(GOOD[name]) for name in GOOD} for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.0), (1, 0.02), (2, 0.3), (3, 1.0)])
 def test_few_and_many_bad_values_anywhere(seed: int, share: float) -> None:
     rng = random.Random(seed)
@@ -135,6 +137,7 @@ def test_few_and_many_bad_values_anywhere(seed: int, share: float) -> None:
     assert (len(found) > 0) == (share > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1, 39])
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name in BAD for value in BAD[name]], ids=str
@@ -159,6 +162,7 @@ def test_numbers_of_other_widths_are_compared_as_they_are() -> None:
         assert set(check_refusals(INITIAL.with_columns(age=ages))) == {0}
 
 
+@pytest.mark.slow
 def test_values_outside_public_bounds_are_refused_alike_in_any_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +191,7 @@ def test_values_outside_public_bounds_are_refused_alike_in_any_batches(
     assert lists[0] == lists[1] == lists[2]
 
 
+@pytest.mark.slow
 def test_many_misfits_cost_few_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = rows(400)
     mixed = [

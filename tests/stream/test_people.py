@@ -22,6 +22,8 @@ from tulle.stream import _state
 from tulle.stream._people import GroupMembers, PersonHash
 from tulle.stream._state import StreamState
 
+pytestmark = pytest.mark.slow
+
 ROLES = {"who": "person"}
 
 
@@ -101,6 +103,7 @@ def run(
     return state, records, levels
 
 
+@pytest.mark.guarantee
 @few(20)
 @given(st.integers(0, 2**32), st.integers(10, 80), st.integers(2, 8), st.booleans(), st.booleans())
 def test_every_group_holds_as_many_people_as_it_counts(

@@ -58,6 +58,7 @@ def within(drawn: pl.DataFrame, records: pl.DataFrame, column: str = "x") -> boo
     return bool(drawn[column].drop_nulls().is_between(low, high).all())
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("extreme", [27, -27])
 def test_an_extreme_newcomer_shows_only_with_enough_others(
@@ -87,6 +88,7 @@ def test_an_extreme_newcomer_shows_only_with_enough_others(
     assert loaded.snapshot().equals(stream.snapshot())
 
 
+@pytest.mark.slow
 @KINDS
 def test_snapshots_do_not_depend_on_values_that_are_held_back(
     as_table: Any, rng: np.random.Generator
@@ -104,6 +106,7 @@ def test_snapshots_do_not_depend_on_values_that_are_held_back(
     assert all(shown[0].equals(other) for other in shown[1:])
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_drift_is_followed_by_the_means_of_groups(
     as_table: Any, rng: np.random.Generator
@@ -239,6 +242,7 @@ def test_missing_values_targets_and_public_bounds(rng: np.random.Generator) -> N
     assert (stream._fitted.encoder._codecs[1].low, len(stream._fitted.shown_ranges)) == (-5_000, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0, 40])
 def test_merged_streams_have_shown_the_ranges_of_both(shift: int, rng: np.random.Generator) -> None:
     records = [as_dates(rng.normal(at, 10, size=200)) for at in (0, shift, 500)]
@@ -267,6 +271,7 @@ def _shown_days(stream: StreamCondenser) -> tuple[float, float]:
 # -- records that wait ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @KINDS
 def test_those_who_wait_show_in_no_range(
     as_table: Any, rng: np.random.Generator, tmp_path: Path
@@ -314,6 +319,7 @@ def test_a_column_may_have_no_value_but_those_who_wait() -> None:
     assert set(stream.sample(2_000)["x"]) == {None, 2.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swapped", [False, True])
 def test_those_who_wait_in_either_of_two_merged_streams_do_not_show(swapped: bool) -> None:
     rng = np.random.default_rng(0)

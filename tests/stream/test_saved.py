@@ -113,6 +113,7 @@ def test_every_state_of_a_stream_is_read(seed: int, split: str, steps: list[str]
         assert loaded.n_waiting_ == stream.n_waiting_
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**9))
 def test_a_crafted_header_is_refused_in_one_line(seed: int) -> None:
     dice = random.Random(seed)

@@ -77,6 +77,7 @@ def streams(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return records, levels.astype(np.int64)
 
 
+@pytest.mark.slow
 @given(streams(), st.booleans())
 def test_agrees_with_the_paper_read_plainly(
     data: tuple[np.ndarray, np.ndarray], strict: bool
@@ -106,6 +107,8 @@ def deeds(draw: st.DrawFn) -> list[int]:
     return draw(st.lists(st.integers(0, 5), min_size=1, max_size=25))
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(streams(), st.booleans(), deeds())
 def test_inserts_splits_and_merges_conserve_all_sums(
     data: tuple[np.ndarray, np.ndarray], strict: bool, happening: list[int]
@@ -137,6 +140,8 @@ def test_inserts_splits_and_merges_conserve_all_sums(
         state.check()
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(streams(), st.booleans())
 def test_nothing_is_lost_and_few_wait(data: tuple[np.ndarray, np.ndarray], strict: bool) -> None:
     records, levels = data
@@ -153,6 +158,8 @@ def test_nothing_is_lost_and_few_wait(data: tuple[np.ndarray, np.ndarray], stric
         assert (used.counts >= used.levels).all()
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(streams(), st.lists(st.integers(1, 40), min_size=1, max_size=4))
 @few(40)
 def test_batches_and_single_records_give_the_same_bits(
@@ -163,6 +170,7 @@ def test_batches_and_single_records_give_the_same_bits(
     same_bits(one_by_one, feed(StreamState(records.shape[1]), records, levels, sizes))
 
 
+@pytest.mark.slow
 @given(streams(), st.booleans())
 def test_compiled_and_plain_give_the_same_bits(
     data: tuple[np.ndarray, np.ndarray], strict: bool
@@ -175,6 +183,7 @@ def test_compiled_and_plain_give_the_same_bits(
     same_bits(plain, compiled)
 
 
+@pytest.mark.slow
 def test_wide_streams_take_the_index_sooner() -> None:
     engines = []
     for dimensions in (50, 500):
@@ -185,6 +194,7 @@ def test_wide_streams_take_the_index_sooner() -> None:
     assert engines == [PlainEngine, TreeEngine]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["clusters", "isotropic", "duplicates", "drift", "wide levels"])
 def test_index_finds_the_nearest_among_thousands(
     kind: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -259,6 +269,7 @@ def test_a_demanding_record_waits_for_a_group_that_can_hold_it() -> None:
     assert (len(state.waiting), state.condensed) == (0, 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [0, 10**9])
 @pytest.mark.parametrize("level", [100, 2**31, 2**32 + 5, 2**53])
 def test_a_level_may_be_larger_than_any_group(
@@ -305,6 +316,7 @@ def test_history_tells_no_single_record() -> None:
     assert all(value % 10.0 == 0.0 for value in history.total)
 
 
+@pytest.mark.slow
 def test_a_class_that_is_new_gets_the_index_within_its_first_batch() -> None:
     rng = np.random.default_rng(0)
     state = StreamState(2)
@@ -330,6 +342,7 @@ def test_absurd_values_and_damaged_states_are_refused() -> None:
         strict.check()
 
 
+@pytest.mark.slow
 @given(streams(), st.lists(st.integers(1, 60), min_size=1, max_size=5))
 def test_snapshots_change_by_valid_groups_of_newcomers_only(
     data: tuple[np.ndarray, np.ndarray], sizes: list[int]
@@ -384,6 +397,8 @@ class Watcher:
                     )
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(streams(), st.lists(st.integers(1, 60), min_size=1, max_size=5), st.booleans())
 @few(40)
 def test_any_two_snapshots_differ_by_valid_groups_of_newcomers(
@@ -408,6 +423,8 @@ def test_any_two_snapshots_differ_by_valid_groups_of_newcomers(
             np.testing.assert_array_equal(before.scatters, after.scatters)
 
 
+@pytest.mark.guarantee
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 40), st.booleans())
 def test_snapshots_depend_on_newcomers_through_their_sums_only(
     seed: int, level: int, coming: int, strict: bool
@@ -440,6 +457,7 @@ def test_snapshots_depend_on_newcomers_through_their_sums_only(
         np.testing.assert_allclose(part, other, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @given(streams())
 @few(40)
 def test_newcomers_are_averaged_exactly_whatever_has_split(

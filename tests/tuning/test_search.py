@@ -16,6 +16,8 @@ from tulle.table._frames import enter
 from tulle.table.schema import Column, Kind, Role, Schema
 from tulle.tuning._evaluation import Split
 
+pytestmark = pytest.mark.slow
+
 X, y = load_iris(return_X_y=True)
 
 

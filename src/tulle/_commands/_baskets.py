@@ -1,4 +1,4 @@
-"""Baskets from any file, for the workflows that mine and hide."""
+"""Baskets from any file, for the commands that mine and hide."""
 
 from __future__ import annotations
 

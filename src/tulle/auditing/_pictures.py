@@ -346,7 +346,7 @@ def group_section(
     levels: ArrayLike | None = None,
     text: str = "The groups of similar records that the release was made from.",
 ) -> Section:
-    """Show groups by size and level, for workflows that know them and how they are used."""
+    """Show groups by size and level, for commands that know them and how they are used."""
     facts = group_facts(sizes, levels)
     return {
         "id": "groups",

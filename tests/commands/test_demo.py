@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tulle.cli import tulle
+from tulle.releases import verify_release
+
+
+@pytest.mark.slow
+def test_demo_writes_release_manifest_and_report(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    result = CliRunner().invoke(tulle, ["demo", str(folder), "--seed", "0", "--json"])
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert summary["smallest_group"] >= 20
+    assert summary["accuracy_ratio"] > 0.8
+    assert sorted(os.listdir(folder)) == [
+        "control.csv",
+        "patients.csv",
+        "release.parquet",
+        "release.parquet.manifest.json",
+        "report.html",
+    ]
+    assert all(row["holds"] for row in verify_release(folder / "release.parquet"))
+    attacks = {row["attack"]: row for row in summary["attacks"]}
+    assert attacks["linkage"]["rate"] < 0.05

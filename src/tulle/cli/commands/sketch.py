@@ -33,7 +33,8 @@ from tulle.cli import _output as output
     "--target-risk",
     type=options.Share(),
     metavar="SHARE",
-    help="Look for the smallest delta at which no attack has a larger risk, beyond guessing.",
+    help="Look for the smallest delta (k-variance: k) at which no attack has a larger risk, beyond "
+    "guessing.",
 )
 @click.option(
     "--keep",

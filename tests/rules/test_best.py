@@ -60,7 +60,7 @@ def test_walks_agree_with_counting(data: Any) -> None:
     own = np.empty_like(weight)
     own[place] = weight
     assert np.allclose(one.costs(kept, rows, own, items), costs)
-    assert one.support[place].tolist() == rules.itemsets.support.tolist()
+    assert one.support[place].tolist() == one.itemsets.support.tolist()
 
 
 @pytest.mark.slow

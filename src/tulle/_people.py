@@ -38,5 +38,5 @@ def distinct_people(keys: Integers, people: Integers | None, size: int) -> Ints:
         seen[pairs] = True
         return np.count_nonzero(seen.reshape(size, span), axis=1)
     pairs.sort()  # np.unique takes thirty times as long
-    first = np.append(True, pairs[1:] != pairs[:-1])
-    return np.bincount(pairs[first] // span, minlength=size)
+    begins = np.append(True, pairs[1:] != pairs[:-1])
+    return np.bincount(pairs[begins] // span, minlength=size)

@@ -41,14 +41,20 @@ def decode(
     if is_sql(output):
         raise ParameterError("decoded results must be written to a file, not to a database")
     check_files(reads | {"--key-file": key_file}, writes={"--output": output}, force=force)
-    chosen = kind or _kind_of(source)
+    suffix = Path(os.fspath(source)).suffix.lower()
+    chosen = kind or ("json" if suffix == ".json" else "text" if suffix in _TEXT else "table")
     if decimals is not None and chosen != "text":
         raise ParameterError(f"--decimals is for thresholds in text, not for {chosen}")
 
     from tulle.sites.codec import SiteCodec
 
     shared = load_agreement(agreement, passphrase, key_file, release)
-    _refuse_other_agreement(source, shared.fingerprint)
+    found = _carried(source)
+    if found is not None and found != shared.fingerprint:
+        raise DataError(
+            f"{display_name(source)} was encoded under agreement {found}, but this one is "
+            f"{shared.fingerprint}: use the agreement (and --release) that it was encoded with"
+        )
     codec = knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
     write = _decoded(codec, source, output, chosen, decimals)
     with atomic_write(output, force=force, mode=0o600) as file:
@@ -60,17 +66,12 @@ def decode(
             "Unknown aliases belong to values of other sites: pass their vocabularies with "
             "--values (tulle sites encode --vocabulary FILE)."
         )
-    notes += _warnings(codec)
-    return Done({**facts_of(shared), "kind": chosen, "unknown_aliases": unknown}, {}, notes)
-
-
-def _warnings(codec: SiteCodec) -> list[str]:
-    """Warn of thresholds that were printed with too few digits to lead back to one value."""
-    return [
+    notes += [  # thresholds that do not lead back to one value
         f"Thresholds of the column '{name}' were printed with too few digits: decoded, they may be "
         f"off by {off:,.3g}{unit}. Ask the miner for more (export_text(tree, decimals=10))"
         for name, (off, unit) in codec.rough_.items()
     ]
+    return Done({**facts_of(shared), "kind": chosen, "unknown_aliases": unknown}, {}, notes)
 
 
 def _decoded(
@@ -110,28 +111,11 @@ def _decoded_json(codec: SiteCodec, source: FilePath) -> bytes:
         raise DataError(f"{source} is not JSON: give its kind with --kind") from None
 
 
-def _kind_of(source: FilePath) -> str:
-    suffix = Path(os.fspath(source)).suffix.lower()
-    if suffix == ".json":
-        return "json"
-    return "text" if suffix in _TEXT else "table"
-
-
 def _text_of(source: FilePath) -> str:
     try:
         return Path(source).read_text("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{source} is not UTF-8 text: give its kind with --kind") from None
-
-
-def _refuse_other_agreement(source: FilePath, fingerprint: str) -> None:
-    """Raise if results carry the fingerprint of another agreement."""
-    found = _carried(source)
-    if found is not None and found != fingerprint:
-        raise DataError(
-            f"{display_name(source)} was encoded under agreement {found}, but this one is "
-            f"{fingerprint}: use the agreement (and --release) that it was encoded with"
-        )
 
 
 def _carried(source: FilePath) -> str | None:

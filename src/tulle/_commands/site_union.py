@@ -58,10 +58,17 @@ def join(
 
     signer = signing_key(sign_key)
     parts = [_checked(source) for source in sources]
-    _refuse_agreements(parts)
-    by = _matched_by(parts)
+    first = parts[0]
+    for part in parts:
+        if part.fingerprint != first.fingerprint:
+            raise DataError(
+                f"{part.source} was encoded under agreement {part.fingerprint}, "
+                f"{first.source} under {first.fingerprint}: their codes do not match"
+            )
+    entries = first.columns.items()  # by one of them, perhaps, people are matched
+    by = next((name for name, entry in entries if entry["coded"] == MATCHED), None)
     joined = _union(parts) if by is None else _people(parts, by)
-    words = carried(parts[0].fingerprint)
+    words = carried(first.fingerprint)
     read = sources_read(*sources, sign_key)
     with releasing(output, sources=read, sign_key=signer, force=force) as draft:
         put_batches(joined.batches, draft.file, output, words=words)
@@ -145,12 +152,6 @@ def _manifest(
         output={"columns": list(columns)},
         verdict=unmeasured(),
     )
-
-
-def _matched_by(parts: Sequence[_Part]) -> str | None:
-    """Return the column by which people are matched, if they are."""
-    first = parts[0].columns
-    return next((name for name, entry in first.items() if entry["coded"] == MATCHED), None)
 
 
 class _Aliases:
@@ -266,17 +267,6 @@ def _refuse_other_height(part: _Part, records: int) -> None:
             f"{part.source} holds {counted(records, 'record')}, but its manifest says "
             f"{part.records}"
         )
-
-
-def _refuse_agreements(parts: Sequence[_Part]) -> None:
-    """Refuse tables that were not encoded alike."""
-    first = parts[0]
-    for part in parts:
-        if part.fingerprint != first.fingerprint:
-            raise DataError(
-                f"{part.source} was encoded under agreement {part.fingerprint}, "
-                f"{first.source} under {first.fingerprint}: their codes do not match"
-            )
 
 
 def _refuse_mixture(parts: Sequence[_Part]) -> None:

@@ -110,11 +110,14 @@ def agree(
     writes = {"--output": output} | (keys if is_new else {})
     check_files(reads if is_new else reads | keys, writes=writes, force=force)
     given = {name: choice for name, choice in choices.items() if choice not in (None, (), {})}
-    words = {} if policy is None else _words_of_policy(policy)
+    named = {} if policy is None else load_policy(policy).parameters.get("sites", {})
+    words = {name: f"{policy}: '{name}' in [sites]" for name in named}
     words |= {name: "--range" if name == "ranges" else f"--{name}" for name in given}
     with Options(words=words).naming():
         agreement = _agreement(summaries, policy, given)
-    notes = _warnings(summaries)
+    from tulle.sites.summary import SiteSummary, written_differently
+
+    notes = written_differently([SiteSummary.load(path) for path in summaries])
     if key_file is not None and is_new:
         SecretKey.generate().save(key_file)
         notes.append(f"key file  {key_file} (new: every site needs it)")
@@ -244,18 +247,6 @@ def _agreement(
     told = {c.name: c.bounds or ranges.get(c.name) for c in measured}
     public = {name: ends for name, ends in told.items() if ends is not None}
     return SiteAgreement.create(known, **merged({"ranges": public}, wanted))
-
-
-def _warnings(summaries: Sequence[FilePath]) -> list[str]:
-    """Return what would go wrong if the sites encoded their tables now."""
-    from tulle.sites.summary import SiteSummary, written_differently
-
-    return written_differently([SiteSummary.load(path) for path in summaries])
-
-
-def _words_of_policy(policy: FilePath) -> dict[str, str]:
-    named = load_policy(policy).parameters.get("sites", {})
-    return {name: f"{policy}: '{name}' in [sites]" for name in named}
 
 
 def _guessed(table: pl.DataFrame) -> Policy:

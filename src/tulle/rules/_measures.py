@@ -43,9 +43,7 @@ class MinedRules:
         return np.isin(self.keys, _mixed(whole, left))
 
     def containing(self, sensitive: SensitiveRules) -> Flags:
-        """Return which of the rules are on a set that contains a sensitive one: they may fall
-        with it.
-        """
+        """Return which of the rules may fall, for their set contains a sensitive one."""
         itemsets = self.rules.itemsets
         indptr, codes = itemsets.rows
         owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
@@ -59,9 +57,7 @@ class MinedRules:
 def side_effects(
     before: MinedRules, after: MinedRules, sensitive: SensitiveRules
 ) -> dict[str, float]:
-    """Return misses cost (of all rules, and of those that need not fall) and artifactual
-    patterns.
-    """
+    """Compute misses cost, also of rules that need not fall, and artifactual patterns."""
     spared = ~before.sensitive(sensitive)
     avoidable = spared & ~before.containing(sensitive)
     lost = ~np.isin(before.keys, after.keys)
@@ -74,9 +70,7 @@ def side_effects(
 
 
 def changed_share(before: Transactions, after: Transactions) -> float:
-    """Compute dif: item occurrences that differ, as a share of all there were; blocked cells
-    count.
-    """
+    """Compute dif: item occurrences that differ or are blocked, as a share of all there were."""
     width = max(len(before.names), 1)
     old = before.row_of * width + before.items
     new = after.row_of * width + after.items

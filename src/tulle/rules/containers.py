@@ -130,7 +130,11 @@ def _open_lists(data: Iterable[Any]) -> BasketSource:
     found = Transactions.from_lists(baskets)
 
     def restore(released: Transactions) -> Any:
-        new, marked = _marked_lists(released), released.unknown is not None
+        new, marked = released.to_lists(), released.unknown is not None
+        if released.unknown is not None:
+            refuse_marks_in_names(released)
+            marks = ([f"{item}?" for item in basket] for basket in released.unknown.to_lists())
+            new = [sure + open_ for sure, open_ in zip(new, marks)]
         if not marked and not released.is_part_of(found):
             # at the end of its basket, or out of its order, an added item would be seen
             filled = [_kind(old)(items) for old, items in zip(baskets, new)]
@@ -166,14 +170,6 @@ def _refilled(old: Any, new: list[Any]) -> Any:
     known = [item for item in dict.fromkeys(old) if item in left]
     marks = [item for item in new if item not in set(known)]
     return _kind(old)([*known, *marks])
-
-
-def _marked_lists(released: Transactions) -> list[list[Any]]:
-    if released.unknown is None:
-        return released.to_lists()
-    refuse_marks_in_names(released)
-    marks = [[f"{item}?" for item in basket] for basket in released.unknown.to_lists()]
-    return [sure + open_ for sure, open_ in zip(released.to_lists(), marks)]
 
 
 def _open_sparse(data: Any) -> BasketSource:

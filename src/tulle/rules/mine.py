@@ -329,9 +329,7 @@ def _lists(itemsets: Itemsets, names: Any) -> pl.Series:
 
 
 def _border(itemsets: Itemsets, kind: str) -> Ints:
-    """Return nodes without a frequent superset (of the same support): one more item is enough to
-    check.
-    """
+    """Return nodes without a frequent superset (of equal support); one more item will do."""
     indptr, codes = itemsets.rows
     words = hash_words(int(codes.max(initial=0)) + 1)
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Seq
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from tulle.errors import DataError
 from tulle.sites import _numbers as dates
@@ -26,9 +27,9 @@ from tulle.sites._columns import (
     ungrade,
 )
 from tulle.sites._numbers import is_number
-from tulle.sites._shapes import rebuild
 from tulle.sites.agreement import SiteAgreement
-from tulle.table._frames import to_polars
+from tulle.table._frames import Exit, enter, to_polars
+from tulle.table._pandas import keep_index
 
 # How aliases and codes of an agreement look inside a text: what finds them.
 
@@ -363,10 +364,6 @@ class ResultReader:
 
     def centers(self, found: Any, columns: Sequence[str] | None) -> Any:
         """Decode means of codes in a frame, or in an array whose columns are named."""
-        import polars as pl
-
-        from tulle.sites._shapes import named_columns, rebuild
-
         cells = named_columns(found, self._agreed, columns)
         decoded = [
             self._means(series) if series.name in self._graded else series for series in cells
@@ -376,8 +373,6 @@ class ResultReader:
         return rebuild(found, pl.DataFrame(named))
 
     def _means(self, series: Any) -> Any:
-        import polars as pl
-
         column = self._graded[series.name]
         if not (series.dtype.is_numeric() or series.dtype == pl.Null):
             raise DataError(f"column '{series.name}' holds {series.dtype.base_type()}, not means")
@@ -441,8 +436,6 @@ def decode_frame(found: Any, decode: Decode, distinct: Distinct) -> Any:
         return _decode_series(found, decode)
     if not (hasattr(found, "columns") and hasattr(found, "shape")):
         return found
-    import polars as pl
-
     frame = to_polars(found) if library == "pyarrow" else found
     decoded = [_decode_series(series, decode) for series in frame]
     names = distinct(frame.columns)
@@ -450,8 +443,6 @@ def decode_frame(found: Any, decode: Decode, distinct: Distinct) -> Any:
 
 
 def _decode_series(series: Any, decode: Decode) -> Any:
-    import polars as pl
-
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
     if series.dtype != pl.String and not series.dtype.is_nested():
@@ -546,3 +537,35 @@ def shortened(text: str, decimals: int) -> str:
     """Shorten thresholds of indicators, which are not codes and need not keep all their digits."""
     long = rf"-?\d+\.\d{{{_DIGITS}}}\b"
     return re.sub(long, lambda match: f"{float(match.group()):.{decimals}f}", text)
+
+
+# The same kind of table out as came in, index and types kept.
+
+
+def named_columns(
+    X: Any, agreed: Sequence[str], given: Sequence[str] | None = None
+) -> list[pl.Series]:
+    """Return the columns of a table, under the names given for them, if any.
+
+    Arrays and lists have no names: without given ones they must have the agreed columns, all of
+    them and in that order, as ``transform`` gives them.
+    """
+    frame, exit = enter(X)
+    if given is None and not exit.plain:
+        return list(frame)
+    names = agreed if given is None else given
+    if len(names) != frame.width:
+        raise DataError(
+            f"the table has {frame.width} columns, but {len(names)} names are known: name its "
+            "columns, or pass a frame"
+        )
+    return [column.alias(name) for column, name in zip(frame, names)]
+
+
+def rebuild(X: Any, frame: pl.DataFrame, home: Exit | None = None) -> Any:
+    """Convert a polars frame to the container of X, in the types of ``home`` if that is alike."""
+    if isinstance(X, pl.DataFrame):
+        return frame
+    exit = enter(X)[1]
+    alike = home is not None and type(home) is type(exit)
+    return keep_index((home if alike and home else exit).leave(frame), X)

@@ -39,8 +39,10 @@ def text_of(value: Any) -> str:
     if isinstance(value, float | np.floating):
         # the fewest digits that tell the number, also of single precision
         return str(int(value)) if float(value).is_integer() else str(value)
-    if isinstance(value, Decimal):
-        return _decimal_text(value)
+    if isinstance(value, Decimal):  # as another site's floats are, if that is exact
+        near = float(value)
+        exact = Decimal(repr(near)) == value
+        return text_of(near) if exact else format(value.normalize(), "f")
     if isinstance(value, dt.datetime):
         value = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
         return (value if value.time() != dt.time(0) else value.date()).isoformat()
@@ -90,12 +92,6 @@ def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series
         return texts
     exact = not wanted.is_numeric() or texts_of(read.drop_nulls()) == texts.drop_nulls().to_list()
     return read if exact else texts
-
-
-def _decimal_text(value: Decimal) -> str:
-    """Write a decimal as another site's floats are, if that is exact; else with all digits."""
-    near = float(value)
-    return text_of(near) if Decimal(repr(near)) == value else format(value.normalize(), "f")
 
 
 def _truths(values: pl.Series, texts: list[str]) -> list[str]:

@@ -82,9 +82,16 @@ def match_people(tables: Sequence[Any], by: str) -> MatchedPeople:
         raise ParameterError("match_people needs at least two tables")
     entered = [enter(table) for table in tables]
     frames = [frame for frame, _ in entered]
+    seen: dict[str, int] = {}
     for place, frame in enumerate(frames, start=1):
         _check_people(frame, by, f"table {place}")
-    _refuse_shared_columns(frames, by)
+        for name in frame.columns:
+            if name != by and name in seen:
+                raise DataError(
+                    f"tables {seen[name]} and {place} both have the column '{name}', and it is not "
+                    "known which of them is right: drop it at one site"
+                )
+            seen[name] = place
     joined = frames[0]
     for frame in frames[1:]:
         joined = joined.join(frame, on=by, how="inner")
@@ -131,15 +138,3 @@ def _check_people(frame: pl.DataFrame, by: str, where: str) -> None:
     if missing:
         raise DataError(f"{where}: {counted(missing, 'record')} without a pseudonym in '{by}'")
     refuse_repeated(frame[by], where)
-
-
-def _refuse_shared_columns(frames: Sequence[pl.DataFrame], by: str) -> None:
-    seen: dict[str, int] = {by: 0}
-    for place, frame in enumerate(frames, start=1):
-        for name in frame.columns:
-            if name != by and name in seen:
-                raise DataError(
-                    f"tables {seen[name]} and {place} both have the column '{name}', and it is not "
-                    "known which of them is right: drop it at one site"
-                )
-            seen[name] = place

@@ -176,7 +176,9 @@ def merge_summaries(
     for name in names:
         told = [column for summary in found for column in summary.columns if column.name == name]
         kind = _common_kind(name, told)
-        schema.append(Column(name, kind, _common_role(told)))
+        roles = {Role(column.role) for column in told}
+        careful = next(role for role in _CAREFUL if role in roles)
+        schema.append(Column(name, kind, careful))
         ends = [(c.low, c.high) for c in told if c.low is not None and c.high is not None]
         if ends:
             ranges[name] = _common_range(name, kind, ends)
@@ -235,12 +237,6 @@ def _common_range(name: str, kind: Kind, ends: list[tuple[Any, Any]]) -> tuple[A
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
-def _common_role(told: list[ColumnSummary]) -> Role:
-    """Return the most careful of the roles that sites give a column."""
-    roles = {Role(column.role) for column in told}
-    return next(role for role in _CAREFUL if role in roles)
-
-
 def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
     refuse_durations(series)
     values = series.drop_nulls()
@@ -262,8 +258,13 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
         low, high = _rounded(float(values.min()), float(values.max()), least)  # type: ignore[arg-type]
         return replace(bare, low=low, high=high)
     if kind is Kind.DATETIME and series.dtype.is_temporal():
-        low_moment, high_moment = _rounded_moments(values)
-        return replace(bare, low=low_moment, high=high_moment)
+        first, last = values.min(), values.max()
+        type = dates.type_of_end(first)
+        if type is ValueType.TIME:
+            return replace(bare, low="00:00:00", high="23:59:59.999999")
+        ends = _rounded(dates.as_number(first, type), dates.as_number(last, type), 1.0)
+        start, end = (dates.as_moment(number, type).isoformat() for number in ends)
+        return replace(bare, low=start, high=end)
     if series.dtype in (pl.String, pl.Categorical):
         texts = values.cast(pl.String).unique()
         return replace(bare, written=_case(texts), alike=_alike(texts))
@@ -343,12 +344,3 @@ def _rounded(low: float, high: float, least: float = 0.0) -> tuple[float, float]
     below = (math.ceil(low / step - 1e-9) - 1) * step
     above = (math.floor(high / step + 1e-9) + 1) * step
     return max(below, -_LARGEST), min(above, _LARGEST)
-
-
-def _rounded_moments(values: pl.Series) -> tuple[str, str]:
-    first, last = values.min(), values.max()
-    type = dates.type_of_end(first)
-    if type is ValueType.TIME:
-        return "00:00:00", "23:59:59.999999"
-    low, high = _rounded(dates.as_number(first, type), dates.as_number(last, type), 1.0)
-    return dates.as_moment(low, type).isoformat(), dates.as_moment(high, type).isoformat()

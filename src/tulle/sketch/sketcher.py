@@ -127,7 +127,14 @@ def k_variance_lengths(pairs: NeighbourPairs, similarity: Any, most: Limits) -> 
     limits = limits_of(pairs)
     lengths = np.minimum(own_caps(limits), most)
     order = np.argsort(similarity, kind="stable")
-    starts, others, both = _both_directions(pairs.neighbours, limits)
+    n, k = pairs.neighbours.shape
+    first = np.repeat(np.arange(n, dtype=np.int32), k)
+    second = pairs.neighbours.reshape(-1)
+    ends = np.concatenate([first, second])  # the pairs of each record, as first and as second
+    by_end = np.argsort(ends, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
+    others = np.concatenate([second, first])[by_end]
+    both = np.concatenate([limits.reshape(-1).astype(np.int32)] * 2)[by_end]
     settle_lengths(order, starts, others, both, lengths.copy(), lengths)
     return lengths
 
@@ -142,18 +149,6 @@ def broken_pairs(pairs: NeighbourPairs, lengths: Limits) -> int:
     """Count the directed pairs of released records that break the condition."""
     common = np.minimum(lengths[:, None], lengths[pairs.neighbours])
     return int(np.sum((common > 0) & (pairs.variance < common * pairs.squared_bound)))
-
-
-def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Any]:
-    """Return compressed rows: the pairs of each record, as first and as second."""
-    n, k = neighbours.shape
-    first = np.repeat(np.arange(n, dtype=np.int32), k)
-    second = neighbours.reshape(-1)
-    ends = np.concatenate([first, second])
-    order = np.argsort(ends, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
-    others = np.concatenate([second, first])[order]
-    return starts, others, np.concatenate([limits.reshape(-1).astype(np.int32)] * 2)[order]
 
 
 # From records and lengths to zero-padded sketches; only non-zero entries cost work.
@@ -339,7 +334,10 @@ class Sketcher(TransformerMixin, BaseEstimator):
             check_int("Sketcher.transform_parts", "size", size, 1)
         records = self._records(X, reset=False)
         if self.model == "delta":
-            lengths, verified = self._delta_lengths(records.matrix)
+            delta = _DEFAULT_DELTA if self.delta is None else self.delta
+            lengths = delta_lengths(records.matrix, delta, self._most)
+            _refuse(broken_records(records.matrix, lengths, delta), "records")
+            verified: dict[str, Any] = {"every attribute's variance is delta or more": True}
         else:
             lengths, verified = self._k_variance_lengths(records.matrix)
         points, provenance = self._points(records), self._provenance(verified)
@@ -413,14 +411,6 @@ class Sketcher(TransformerMixin, BaseEstimator):
             points = number_points(self.key_, columns)
         return sign_table(coefficients(self.key_, 0, components), points)
 
-    # --- the two models -------------------------------------------------------------------
-
-    def _delta_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
-        delta = _DEFAULT_DELTA if self.delta is None else self.delta
-        lengths = delta_lengths(matrix, delta, self._most)
-        _refuse(broken_records(matrix, lengths, delta), "records")
-        return lengths, {"every attribute's variance is delta or more": True}
-
     def _k_variance_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
         lengths = np.zeros(matrix.shape[0], np.int64)
         filled = self._filled(matrix)
@@ -443,8 +433,6 @@ class Sketcher(TransformerMixin, BaseEstimator):
     @property
     def _most(self) -> int:
         return _NO_LIMIT if self.max_components is None else self.max_components
-
-    # --- the rest -------------------------------------------------------------------------
 
     def check_parameters(self) -> None:
         """Raise if parameters are wrong, as ``fit`` and ``transform`` do.

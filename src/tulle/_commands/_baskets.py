@@ -125,7 +125,16 @@ def put_baskets(
 ) -> None:
     """Write baskets in the format of the file name: a table, or lines of items."""
     if is_table_name(name):
-        put_table(as_long(released) if frame is None else frame, file, name)
+        if frame is None:  # one item a row
+            marks = released.unknown
+            frames = [
+                pl.DataFrame({"basket": part.row_of, "item": named(part.items, released.names)})
+                for part in (released, *([] if marks is None else [marks]))
+            ]
+            if marks is not None:
+                frames = [part.with_columns(unknown=pl.lit(n > 0)) for n, part in enumerate(frames)]
+            frame = pl.concat(frames).sort("basket", maintain_order=True)
+        put_table(frame, file, name)
     elif is_compressed(name):
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
             write_fimi(_filled(released), cast(BinaryIO, packed))
@@ -146,19 +155,6 @@ def _filled(released: Transactions) -> Transactions:
 def _sizes(released: Transactions) -> Rows:
     open_ = released.unknown
     return released.lengths if open_ is None else released.lengths + open_.lengths
-
-
-def as_long(released: Transactions) -> pl.DataFrame:
-    """Return baskets as a table with one item per row."""
-    sure, marks = released, released.unknown
-    frames = [
-        pl.DataFrame({"basket": part.row_of, "item": named(part.items, released.names)})
-        for part in (sure, *([] if marks is None else [marks]))
-    ]
-    if marks is None:
-        return frames[0]
-    marked = [frame.with_columns(unknown=pl.lit(n > 0)) for n, frame in enumerate(frames)]
-    return pl.concat(marked).sort("basket", maintain_order=True)
 
 
 # Baskets that are not in memory together, block by block.
@@ -249,15 +245,15 @@ def put_blocks(
             write_fimi(block, file)
         return
     ((column, dtype),) = open_table(source).schema.items()
-    put_batches((_as_lists(block, column, dtype) for block in blocks), file, name)
 
+    def lists(released: Transactions) -> pl.DataFrame:
+        flat = named(released.items, released.names).cast(dtype.inner)  # type: ignore[attr-defined]
+        rows = pl.DataFrame({"row": released.row_of, column: flat})
+        found = rows.group_by("row", maintain_order=True).agg(column)
+        whole = pl.DataFrame({"row": np.arange(len(released))}).join(found, on="row", how="left")
+        return whole.select(pl.col(column).fill_null([]).cast(dtype))
 
-def _as_lists(released: Transactions, column: str, dtype: Any) -> pl.DataFrame:
-    flat = named(released.items, released.names).cast(dtype.inner)
-    rows = pl.DataFrame({"row": released.row_of, column: flat})
-    lists = rows.group_by("row", maintain_order=True).agg(column)
-    whole = pl.DataFrame({"row": np.arange(len(released))}).join(lists, on="row", how="left")
-    return whole.select(pl.col(column).fill_null([]).cast(dtype))
+    put_batches(map(lists, blocks), file, name)
 
 
 def lists_of(frame: pl.DataFrame) -> Transactions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -195,23 +196,17 @@ def load_agreement(
 def knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
     """Return the codec with the values of tables, and of vocabularies that other sites shared."""
     from tulle.io.read import read_table
+    from tulle.sites._sealed import FORMAT
 
     for path in values:
-        if _is_vocabulary(path):
+        begin = b""
+        with suppress(OSError), open(path, "rb") as file:
+            begin = file.read(64)
+        if begin.startswith(b'{"format": "' + FORMAT.encode()):
             codec.load_vocabulary(path)
         else:
             codec.learn(read_table(path))
     return codec
-
-
-def _is_vocabulary(path: FilePath) -> bool:
-    from tulle.sites._sealed import FORMAT
-
-    try:
-        with open(path, "rb") as file:
-            return file.read(64).startswith(b'{"format": "' + FORMAT.encode())
-    except OSError:
-        return False
 
 
 def carried(fingerprint: str) -> dict[str, str]:

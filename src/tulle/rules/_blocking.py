@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tulle._types import Floats, Ints
+from tulle._types import Ints
 from tulle.errors import PrivacyError
 from tulle.rules._classic import removals_needed
 from tulle.rules._sensitive import Codes, Edits, HidingLimit, SensitiveRules, is_hidden
@@ -193,7 +193,13 @@ def _place_decoys(
     blocked = np.bincount(baskets.items[edits.blocked], minlength=len(baskets.names))
     rows, items = [], []
     for item in np.flatnonzero(blocked).tolist():
-        likeness = _likeness(sensitive, item) * (1 if likest else -1)
+        likeness = np.zeros(len(baskets))  # how much of the rest of a rule a basket holds, at most
+        for whole in (whole for whole in sensitive.whole if item in whole):
+            held = np.zeros(len(baskets))
+            for other in set(whole) - {item}:
+                held[baskets.row_of[baskets.cells(other)]] += 1
+            likeness = np.maximum(likeness, held / (len(whole) - 1))
+        likeness *= 1 if likest else -1
         likeness[baskets.row_of[baskets.cells(item)]] = -np.inf
         order = np.lexsort((rng.random(len(baskets)), -likeness))
         lacking = len(baskets) - int(baskets.counts[item])
@@ -201,15 +207,3 @@ def _place_decoys(
         items.append(np.full(len(rows[-1]), item))
     edits.open_rows = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
     edits.open_items = np.concatenate([*items, np.empty(0, dtype=np.int64)])
-
-
-def _likeness(sensitive: SensitiveRules, item: int) -> Floats:
-    """Return, for each basket, how much of the rest of a rule with the item it holds, at most."""
-    baskets = sensitive.baskets
-    most = np.zeros(len(baskets))
-    for items in (whole for whole in sensitive.whole if item in whole):
-        held = np.zeros(len(baskets))
-        for other in set(items) - {item}:
-            held[baskets.row_of[baskets.cells(other)]] += 1
-        most = np.maximum(most, held / (len(items) - 1))
-    return most

@@ -184,7 +184,14 @@ class CandidateBaskets:
     @classmethod
     def of(cls, sensitive: SensitiveRules, most: int = 60_000) -> CandidateBaskets:
         """Return all supporting baskets; of very many, the shortest, which take least with them."""
-        rows = _supporting(sensitive, most)
+        rows = np.unique(np.concatenate(sensitive.rows))
+        if len(rows) > most:
+            share, lengths = most // len(sensitive), sensitive.baskets.lengths
+            few = [
+                own[np.argsort(lengths[own], kind="stable")][: max(share, 2 * int(quota))]
+                for own, quota in zip(sensitive.rows, sensitive.quota)
+            ]
+            rows = np.unique(np.concatenate(few))
         items = np.array(sorted({item for whole in sensitive.whole for item in whole}))
         baskets = sensitive.baskets
         cell = np.full((len(rows), len(items)), -1, dtype=np.int64)
@@ -333,19 +340,6 @@ def _program(cost: Floats, effect: Floats, needs: Floats) -> Floats:
     return np.zeros(len(cost)) if found.x is None else np.asarray(found.x)
 
 
-def _supporting(sensitive: SensitiveRules, most: int) -> Ints:
-    rows = np.unique(np.concatenate(sensitive.rows))
-    if len(rows) <= most:
-        return rows
-    lengths = sensitive.baskets.lengths
-    share = most // len(sensitive)
-    few = []
-    for own, quota in zip(sensitive.rows, sensitive.quota):
-        order = np.argsort(lengths[own], kind="stable")
-        few.append(own[order][: max(share, 2 * int(quota))])
-    return np.unique(np.concatenate(few))
-
-
 # Plans: which items are left in which baskets, and what each plan costs in other rules.
 
 
@@ -492,7 +486,12 @@ class RemovalSearch:
     def run(self, starts: int, rounds: int) -> Edits:
         """Find the best edits by so many starts, and improvements of the best of both kinds."""
         with bar("hiding rules", starts + rounds) as advance:
-            stepwise = self._classical()
+            stepwise = []  # the plans of the literature, as far as they touch candidates only
+            for method in CLASSICAL.values():
+                kept = method(self.sensitive, self.rng).kept
+                left = self.candidates.has & kept[self.candidates.cell]
+                if np.array_equal(self.planner.kept(left), kept):
+                    stepwise.append(self.planner.measured(left, self.planner.untouched))
             for number in range(starts):
                 stepwise.append(self._stepwise(number))
                 advance(1)
@@ -557,16 +556,6 @@ class RemovalSearch:
             base = self.planner.measured(left, base)
         costs = self.planner.costs(base, base, part, sharpness, "save") * tilt
         return self.planner.solved(base, part, costs, modes)
-
-    def _classical(self) -> list[RemovalPlan]:
-        """Return the plans of the literature, as far as they touch candidates only."""
-        found = []
-        for method in CLASSICAL.values():
-            kept = method(self.sensitive, self.rng).kept
-            left = self.candidates.has & kept[self.candidates.cell]
-            if np.array_equal(self.planner.kept(left), kept):
-                found.append(self.planner.measured(left, self.planner.untouched))
-        return found
 
     def _improve(self, best: RemovalPlan) -> RemovalPlan:
         """Restore the items of a part of the baskets and plan it again."""

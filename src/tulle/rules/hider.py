@@ -114,7 +114,10 @@ def refuse_contradictions(
         for r, rule in enumerate(sensitive.rules):
             if adding and sensitive.confidence[r] is not None:
                 continue
-            most = _most_support(sensitive, r)
+            most, sure = int(sensitive.limit[r]) - 1, sensitive.confidence[r]
+            if sure is not None:  # confidence is enough
+                antecedent = len(sensitive.baskets.rows_with(sensitive.antecedent[r]))
+                most = max(most, (antecedent * sure.numerator - 1) // sure.denominator)
             if set(sensitive.whole[r]) <= set(items) and most < mined.minimum:
                 raise DataError(
                     f"these constraints conflict: to hide '{rule}', its items may occur together "
@@ -174,16 +177,6 @@ def minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> bo
     """Return whether a rule of a report is found at thresholds, "before" or "after"."""
     count, antecedent = line[f"count_{when}"], line[f"antecedent_{when}"]
     return bool(count >= minimum and count * sure.denominator >= sure.numerator * antecedent)
-
-
-def _most_support(sensitive: SensitiveRules, r: int) -> int:
-    """Return the most baskets that may still support a hidden rule."""
-    most = int(sensitive.limit[r]) - 1
-    sure = sensitive.confidence[r]
-    if sure is None:
-        return most
-    antecedent = len(sensitive.baskets.rows_with(sensitive.antecedent[r]))
-    return max(most, (antecedent * sure.numerator - 1) // sure.denominator)
 
 
 def _named(baskets: Transactions, items: Codes) -> str:

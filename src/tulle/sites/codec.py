@@ -154,13 +154,6 @@ def _split(
     return flat.gather(row.zip_with(index.is_not_null(), pl.Series([None], dtype=pl.UInt32)))
 
 
-def encode_joint(frame: pl.DataFrame, column: Joint, words: AliasTables) -> pl.Series:
-    """Return one alias for a pair of values; missing only where both are."""
-    _, index = _pairs(frame, column)
-    texts = distinct_texts(frame, column)
-    return pl.Series(words.aliases(column.name, texts), dtype=pl.String).gather(index)
-
-
 def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
     """Return the distinct values of an aliased column, as text."""
     if isinstance(column, Aliased):
@@ -605,7 +598,9 @@ class SiteCodec:
         if isinstance(column, Plain):
             return frame[column.name]
         if isinstance(column, Joint):
-            return encode_joint(frame, column, self._vocabulary)
+            texts = distinct_texts(frame, column)
+            aliases = pl.Series(self._vocabulary.aliases(column.name, texts), dtype=pl.String)
+            return aliases.gather(_pairs(frame, column)[1])  # missing only where both are
         if isinstance(column, Matched):
             return pseudonyms_of(frame[column.name], self.agreement._key)
         assert isinstance(column, Aliased)

@@ -171,7 +171,17 @@ def merge_summaries(
     for place, names in enumerate(listed, start=1):
         if len(names) > len({*names}):
             raise DataError(f"the summary of site {place} lists a column twice")
-    names = _same_columns(listed) if match is None else _other_columns(listed, match)
+    names = listed[0]
+    if match is not None:
+        names = _other_columns(listed, match)
+    for place, others in enumerate(listed if match is None else (), start=1):
+        odd = sorted({*others} ^ {*names})
+        if odd:
+            raise DataError(
+                f"sites 1 and {place} have different columns: '{odd[0]}' is in only one of them. "
+                "If they hold the same people, name the column that says who they are (match=, "
+                "--match)"
+            )
     schema, ranges = [], {}
     for name in names:
         told = [column for summary in found for column in summary.columns if column.name == name]
@@ -183,19 +193,6 @@ def merge_summaries(
         if ends:
             ranges[name] = _common_range(name, kind, ends)
     return schema, ranges
-
-
-def _same_columns(listed: Sequence[Sequence[str]]) -> list[str]:
-    first = listed[0]
-    for place, names in enumerate(listed, start=1):
-        odd = sorted({*names} ^ {*first})
-        if odd:
-            raise DataError(
-                f"sites 1 and {place} have different columns: '{odd[0]}' is in only one of them. "
-                "If they hold the same people, name the column that says who they are (match=, "
-                "--match)"
-            )
-    return list(first)
 
 
 def _other_columns(listed: Sequence[Sequence[str]], match: str) -> list[str]:

@@ -340,7 +340,13 @@ class Sketcher(TransformerMixin, BaseEstimator):
             verified: dict[str, Any] = {"every attribute's variance is delta or more": True}
         else:
             lengths, verified = self._k_variance_lengths(records.matrix)
-        points, provenance = self._points(records), self._provenance(verified)
+        if records.terms is not None:
+            points = term_points(self.key_, records.terms)
+        else:
+            numbers = records.numbers
+            width = records.matrix.shape[1]
+            points = number_points(self.key_, np.arange(width) if numbers is None else numbers)
+        provenance = self._provenance(verified)
         step = max(1, len(lengths))
         if size is not None:
             step = max(1, min(size, _CELLS // max(1, int(lengths.max(initial=0)))))
@@ -482,13 +488,6 @@ class Sketcher(TransformerMixin, BaseEstimator):
         X = X if records is None else records.matrix
         found = numbered(canonical(validated(self, X, reset=reset)))
         return unit_rows(found) if self.normalize else found
-
-    def _points(self, records: SparseRecords) -> Points:
-        if records.terms is not None:
-            return term_points(self.key_, records.terms)
-        if records.numbers is not None:
-            return number_points(self.key_, records.numbers)
-        return number_points(self.key_, np.arange(records.matrix.shape[1]))
 
     def _provenance(self, verified: dict[str, Any]) -> dict[str, Any]:
         names = ["model", "delta", "max_components", "normalize"]

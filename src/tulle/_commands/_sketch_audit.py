@@ -78,7 +78,6 @@ class Sample:
         self._parts = thinner
 
     def taken(self) -> tuple[SparseRecords, Sketches]:
-        """Return the records of the sample, in their order."""
         from tulle.sketch._records import joined
         from tulle.sketch.sketches import Sketches
 
@@ -339,7 +338,6 @@ def _try(
     rng: np.random.Generator,
     parameters: dict[str, Any],
 ) -> dict[str, Any]:
-    """Sketch and attack a sample under a key of its own."""
     from tulle._metrics.sketches import neighbour_recall
     from tulle.sketch._records import SparseRecords as Some
     from tulle.sketch.sketcher import Sketcher

@@ -78,7 +78,6 @@ def audit_of(
     held: str,
     command: str,
 ) -> Audit:
-    """Return the report; ``held`` is what was verified."""
     from tulle.auditing.audit import Audit
 
     hidden = summary["rules_hidden"]
@@ -278,7 +277,6 @@ def _cost(
     baskets: Transactions,
     seed: int | None,
 ) -> dict[str, Any]:
-    """Hide some rules and return what it took."""
     hider = _hider(rules, wishes, options, random_state=seed)
     hider.fit_transform(baskets)
     first = hider.report_[0]
@@ -313,7 +311,6 @@ class _HideRun(NamedTuple):
     seed: int | None
 
     def whole(self) -> Hidden:
-        """Hide in memory."""
         from tulle._commands._baskets import open_file, put_baskets
         from tulle._random import as_generator
         from tulle.rules.containers import is_table_name, shuffled

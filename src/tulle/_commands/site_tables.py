@@ -142,12 +142,10 @@ class _SitePeople:
         self.parts: list[pl.Series] = []
 
     def add(self, codes: pl.DataFrame) -> None:
-        """Take in the people of a batch."""
         if self.column is not None:
             self.parts.append(codes[self.column])
 
     def check(self) -> None:
-        """Raise if somebody occurs twice."""
         import polars as pl
 
         from tulle.sites.matching import refuse_repeated

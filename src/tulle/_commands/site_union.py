@@ -85,7 +85,6 @@ class _Joined(NamedTuple):
 
 
 def _union(parts: Sequence[_Part]) -> _Joined:
-    """Put the tables one below the other."""
     _refuse_mixture(parts)
     first, schema = parts[0], _schema(parts)
     records = sum(part.records for part in parts)
@@ -164,12 +163,10 @@ class _Aliases:
         self.sites: dict[str, list[dict[str, int]]] = {name: [] for name in names}
 
     def begin(self) -> None:
-        """Begin with another site."""
         for found in self.sites.values():
             found.append({})
 
     def count(self, codes: pl.DataFrame) -> None:
-        """Count the records of each alias."""
         for name, sites in self.sites.items():
             counts = codes[name].drop_nulls().value_counts()
             for alias, records in counts.iter_rows():

@@ -186,7 +186,6 @@ def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKe
 def load_agreement(
     path: FilePath, passphrase: str | None, key_file: FilePath | None, release: str | None
 ) -> SiteAgreement:
-    """Load the agreement of a file, for one release if it is named."""
     from tulle.sites.agreement import SiteAgreement
 
     agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
@@ -215,7 +214,6 @@ def carried(fingerprint: str) -> dict[str, str]:
 
 
 def facts_of(agreement: SiteAgreement) -> dict[str, Any]:
-    """Return what everybody may know of an agreement."""
     return {"fingerprint": agreement.fingerprint, "generation": agreement.generation}
 
 

@@ -61,7 +61,6 @@ class RuleBounds(NamedTuple):
     holders: int  # of the antecedent, where confidence is lowest
 
     def below_middle(self, limit: HidingLimit) -> bool:
-        """Return whether the middle of the support or of the confidence is below its limit."""
         if self.lower + self.upper < 2 * limit.support:
             return True
         return limit.confidence is not None and self.least + self.most < 2 * limit.confidence
@@ -146,7 +145,6 @@ def _fall(support: int, antecedent: int, limit: HidingLimit) -> _Needed:
 
 
 def sure_rows(sensitive: SensitiveRules, edits: Edits, items: Codes) -> Ints:
-    """Return the baskets that certainly hold all of some items."""
     assert edits.blocked is not None
     rows = sensitive.baskets.rows_with(items)
     for item in items:

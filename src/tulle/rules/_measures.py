@@ -36,7 +36,6 @@ class MinedRules:
         return cls(found, keys, minimum, confidence)
 
     def sensitive(self, sensitive: SensitiveRules) -> Flags:
-        """Return which of the rules are sensitive."""
         words = hash_words(len(sensitive.baskets.names))
         whole = np.array([_xor(words, items) for items in sensitive.whole])
         left = np.array([_xor(words, items) for items in sensitive.antecedent])

@@ -102,7 +102,6 @@ class Impact:
         return costs
 
     def _walked(self, kept: Flags, rows: Ints, weight: Floats, items: Ints) -> Floats:
-        """Compute costs by walks over the tree of itemsets, basket by basket."""
         from tulle.rules._impact_kernels import removal_costs
 
         b = self.baskets
@@ -213,7 +212,6 @@ class CandidateBaskets:
 
     @cached_property
     def has(self) -> Flags:
-        """Return which original basket holds which item."""
         return self.cell >= 0
 
     def count(self, left: Flags, r: int) -> tuple[int, int]:
@@ -234,12 +232,10 @@ class CandidateBaskets:
 
     @cached_property
     def supports(self) -> Ints:
-        """Return the support of each rule in the original baskets."""
         return np.array([len(rows) for rows in self.sensitive.rows], dtype=np.int64)
 
 
 def holds(left: Flags, members: Flags) -> Flags:
-    """Return which basket holds all items of which set."""
     return np.stack([left[:, wanted].all(axis=1) for wanted in members], axis=1)
 
 
@@ -404,7 +400,6 @@ class RemovalPlanner:
         return self.impact.costs(self.kept(base.left), rows, weight, self.candidates.items)
 
     def by_confidence(self, left: Flags) -> Flags:
-        """Return which rules are hidden by confidence and not by support."""
         support = [self.candidates.count(left, r)[0] for r in range(len(self.sensitive))]
         return np.array(support) >= self.sensitive.limit
 
@@ -529,7 +524,6 @@ class RemovalSearch:
         return min(found, key=lambda plan: plan.badness)
 
     def _stepwise(self, number: int) -> RemovalPlan:
-        """Make a plan from scratch in steps."""
         everywhere, untouched = self.planner.everywhere, self.planner.untouched
         sharpness = _SHARPNESS[number % len(_SHARPNESS)]
         tilt = self._tilt(0.0 if number < 2 * len(_SHARPNESS) else 0.3)

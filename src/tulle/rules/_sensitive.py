@@ -139,7 +139,6 @@ class SensitiveRules:
         return len(self.rules)
 
     def only(self, some: Sequence[int]) -> SensitiveRules:
-        """Return some of the rules."""
         return SensitiveRules(
             self.baskets,
             tuple(self.rules[r] for r in some),
@@ -150,12 +149,10 @@ class SensitiveRules:
 
     @cached_property
     def limit(self) -> Ints:
-        """Return the support below which each rule is hidden."""
         return np.array([limit.support for limit in self.limits], dtype=np.int64)
 
     @cached_property
     def confidence(self) -> tuple[Fraction | None, ...]:
-        """Return the confidence below which each rule is hidden too."""
         return tuple(limit.confidence for limit in self.limits)
 
     @cached_property
@@ -183,12 +180,10 @@ class SensitiveRules:
         return degree
 
     def hidden(self, r: int, support: int, antecedent_support: int) -> bool:
-        """Return whether rule r is hidden at these counts."""
         return is_hidden(support, antecedent_support, self.limits[r])
 
 
 def is_hidden(support: int, antecedent: int, limit: HidingLimit) -> bool:
-    """Return whether a rule is below its support limit or its confidence."""
     sure = limit.confidence
     if support < limit.support:
         return True
@@ -276,11 +271,9 @@ class Edits:
 
     @classmethod
     def none(cls, baskets: Transactions) -> Edits:
-        """Return an empty set of edits."""
         return cls(np.ones(len(baskets.items), dtype=bool))
 
     def apply(self, baskets: Transactions) -> Transactions:
-        """Return the edited baskets."""
         if self.blocked is not None:
             sure = baskets.keeping(self.kept & ~self.blocked)
             unknown = baskets.keeping(self.blocked).adding(self.open_rows, self.open_items)
@@ -325,7 +318,6 @@ class EditedCounts:
         return np.union1d(rows, more) if len(more) else rows
 
     def visible(self, sensitive: SensitiveRules, r: int) -> bool:
-        """Return whether a rule can still be mined."""
         support = len(self.rows(sensitive.whole[r]))
         return not sensitive.hidden(r, support, len(self.rows(sensitive.antecedent[r])))
 

@@ -49,7 +49,6 @@ class BasketSource(NamedTuple):
 
 
 def as_baskets(data: Any) -> Transactions:
-    """Return baskets from anything that holds baskets."""
     return open_baskets(data).baskets
 
 
@@ -112,7 +111,6 @@ def _read(path: str | os.PathLike[str]) -> Transactions:
 
 
 def is_table_name(path: str | os.PathLike[str]) -> bool:
-    """Return whether a name denotes a table (or database) rather than a FIMI file."""
     from tulle.io._formats import format_of
 
     name = str(path)
@@ -286,7 +284,6 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
 
 
 def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]:
-    """Open a frame with one item per row."""
     return _open_pairs(data, basket, item)
 
 
@@ -457,7 +454,6 @@ def _listed(
 
 
 def _framed(data: Any, columns: dict[str, Any]) -> Any:
-    """Return columns as a polars or pyarrow frame, like another."""
     if isinstance(data, pl.DataFrame):
         return pl.DataFrame(columns)
     import pyarrow as pa

@@ -129,7 +129,6 @@ def refuse_contradictions(
 def require_kept(
     released: Transactions, keep: Sequence[Codes], mined: MinedRules | None, method: str
 ) -> None:
-    """Raise an error if an itemset that should stay frequent does not."""
     if not keep or mined is None:
         return
     counts = count_sets(released, keep)
@@ -140,7 +139,6 @@ def require_kept(
 
 
 def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
-    """Return the nodes of some frequent itemsets."""
     indptr, codes = itemsets.rows
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
     nodes = []

@@ -39,7 +39,6 @@ class Itemsets:
 
     @cached_property
     def sizes(self) -> Ints:
-        """Return the number of items in each set."""
         from tulle.rules._mining_kernels import set_sizes
 
         return set_sizes(self.parent)
@@ -66,7 +65,6 @@ class Itemsets:
         return hashes
 
     def codes(self, node: int) -> Codes:
-        """Return the items of one set, ascending."""
         indptr, flat = self.rows
         return flat[indptr[node] : indptr[node + 1]]
 
@@ -117,17 +115,14 @@ class Implications:
 
     @property
     def whole(self) -> Codes:
-        """Return the node of antecedent and consequent together."""
         return self.nodes[:, 0]
 
     @property
     def antecedent(self) -> Codes:
-        """Return the node of the antecedent."""
         return self.nodes[:, 1]
 
     @property
     def consequent(self) -> Codes:
-        """Return the node of the consequent."""
         return self.nodes[:, 2]
 
 
@@ -150,7 +145,6 @@ def fewest_of_rule(minimum: int, confidence: Fraction, support_of: str) -> int:
 
 
 def with_frequent_antecedents(found: Implications, minimum: int) -> Implications:
-    """Return the rules whose antecedent is in so many baskets."""
     frequent = found.itemsets.support[found.antecedent] >= minimum
     return Implications(found.itemsets, found.nodes[frequent])
 
@@ -286,7 +280,6 @@ def itemsets_frame(found: Itemsets, names: Any, n_baskets: int, kind: str) -> pl
 
 
 def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame:
-    """Return rules with their measures."""
     support = rules.itemsets.support.astype(np.int64)
     whole, antecedent, consequent = rules.nodes.T
     confidence, share = support[whole] / support[antecedent], support[consequent] / n_baskets
@@ -307,7 +300,6 @@ def rules_frame(rules: Implications, names: Any, n_baskets: int) -> pl.DataFrame
 
 
 def as_given(frame: pl.DataFrame, *, pandas: bool) -> Any:
-    """Return the frame as pandas if the input was pandas."""
     if not pandas:
         return frame
     import pandas as pd

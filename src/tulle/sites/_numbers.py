@@ -140,7 +140,6 @@ def snap(numbers: Floats, tolerance: float) -> Floats:
 
 
 def _typed(series: pl.Series, column: Graded) -> pl.Series:
-    """Return the column as numbers or moments of the agreed type."""
     type, dtype = column.type, series.dtype
     if dtype == pl.Null:
         return series.cast(DTYPES[type])

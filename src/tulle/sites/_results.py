@@ -101,7 +101,6 @@ def decode_comparison(
 
 
 def decode_value(column: Graded, code: str, decimals: int | None = None) -> str:
-    """Return the value that a code stands for."""
     number, _ = cut(float(code), column.scale)
     if column.type is ValueType.DATE or (column.type is ValueType.INTEGER and decimals is None):
         number = float(round(number))
@@ -247,7 +246,6 @@ class ResultReader:
     # -- text ---------------------------------------------------------------------------------
 
     def text(self, text: str, decimals: int | None = None, inside: str | None = None) -> str:
-        """Decode aliases, thresholds and intervals of any text."""
         if self._codes is not None:
             text = self._codes.sub(lambda match: self._decode_match(match, decimals), text)
         if self._aliases is not None:

@@ -45,7 +45,6 @@ class _Header:
 
 
 def seal(plain: bytes, content: str, lock: Lock) -> bytes:
-    """Return the bytes of a sealed file."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     salt, nonce = secrets.token_bytes(16), secrets.token_bytes(12)
@@ -103,7 +102,6 @@ def write_sealed(
 def read_sealed(
     path: str | os.PathLike[str], content: str, lock: Lock, opener: str = "key file"
 ) -> bytes:
-    """Read a sealed file."""
     try:
         if Path(path).stat().st_size > _LONGEST_FILE:
             raise KeyMaterialError(f"{path} is too large for a sealed file")

@@ -117,7 +117,6 @@ def encode_aliased(
 
 
 def _listed(column: Aliased, texts: list[str], words: AliasTables) -> list[str]:
-    """Return aliases from an agreed list."""
     known = dict(zip(*words.table(column.name).select("text", "alias").get_columns()))
     listed = set(column.categories or ())
     unlisted = [text for text in texts if text not in listed]

@@ -500,7 +500,7 @@ def _wishes(
             raise ParameterError("is for --choose", subject=options.word("support_of"))
         return read_rules(rules)
     from tulle._commands._baskets import open_file
-    from tulle.rules.scenarios import SCENARIOS, choose_rules
+    from tulle.rules.mine import SCENARIOS, choose_rules
 
     scenario, _, number = str(choose).partition(":")
     if scenario not in SCENARIOS or not (number.isdecimal() or not number):

@@ -15,21 +15,22 @@ from tulle._choices import HIDING_METHODS, INTERVALS, LOOKAHEADS, VICTIMS
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
-from tulle.rules._additions import best_adding
 from tulle.rules._blocking import blocking, refuse_middles
 from tulle.rules._classic import CLASSICAL, algo1a, swa
-from tulle.rules._measures import MinedRules, changed_share, side_effects
-from tulle.rules._search import Impact, best
+from tulle.rules._search import Impact, best, best_adding
 from tulle.rules._sensitive import (
     Codes,
     Edits,
     HidingLimit,
+    MinedRules,
     SensitiveRules,
     Thresholds,
+    changed_share,
     count_sets,
     drawn_margins,
     is_hidden,
     lookup,
+    side_effects,
 )
 from tulle.rules.containers import open_baskets, shuffled
 from tulle.rules.mine import Itemsets

@@ -21,7 +21,7 @@ from tulle._choices import CUTS
 from tulle.errors import ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites import _columns as grading
-from tulle.sites import _numbers as dates
+from tulle.sites import _values as dates
 from tulle.sites._columns import (
     CLOCKS,
     PARTS,
@@ -38,7 +38,7 @@ from tulle.sites._columns import (
     ValueType,
     refuse_codes,
 )
-from tulle.sites._texts import text_of
+from tulle.sites._values import text_of
 from tulle.table._precision import EXACT
 from tulle.table.schema import Column, Kind
 

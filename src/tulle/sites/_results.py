@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from tulle.errors import DataError
-from tulle.sites import _numbers as dates
+from tulle.sites import _values as dates
 from tulle.sites._columns import (
     TOKEN,
     Aliased,
@@ -26,7 +26,7 @@ from tulle.sites._columns import (
     cut,
     ungrade,
 )
-from tulle.sites._numbers import is_number
+from tulle.sites._values import is_number
 from tulle.sites.agreement import SiteAgreement
 from tulle.table._frames import Exit, enter, to_polars
 from tulle.table._pandas import keep_index

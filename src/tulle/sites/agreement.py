@@ -15,7 +15,7 @@ from tulle.keys import SecretKey
 from tulle.sites._choices import OPTIONS, Choices, code_columns, merged, redraw, wrong_choice
 from tulle.sites._columns import Aliased, Coded, Dropped, check_names, read_column
 from tulle.sites._sealed import Lock, read_sealed, write_sealed
-from tulle.sites._texts import text_of
+from tulle.sites._values import text_of
 
 FORMAT = 1
 _CONTENT = "site agreement"

@@ -30,7 +30,6 @@ from tulle.sites._columns import (
     Plain,
     held_columns,
 )
-from tulle.sites._numbers import from_numbers, numbers_of
 from tulle.sites._results import (
     ResultReader,
     alias_pattern,
@@ -41,7 +40,7 @@ from tulle.sites._results import (
     tree_text,
     with_names,
 )
-from tulle.sites._texts import from_text, present, texts_of
+from tulle.sites._values import from_numbers, from_text, numbers_of, present, texts_of
 from tulle.sites.agreement import SiteAgreement
 from tulle.sites.matching import pseudonyms_of
 from tulle.table._frames import Exit, enter

@@ -15,7 +15,7 @@ import polars as pl
 from tulle._plurals import counted
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.keys import SecretKey
-from tulle.sites._texts import present, texts_of
+from tulle.sites._values import present, texts_of
 from tulle.table._frames import enter
 
 

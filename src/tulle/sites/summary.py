@@ -16,11 +16,10 @@ import polars as pl
 from tulle._files import atomic_write
 from tulle._plurals import counted
 from tulle.errors import DataError, nearest_name
-from tulle.sites import _numbers as dates
+from tulle.sites import _values as dates
 from tulle.sites._choices import as_columns
 from tulle.sites._columns import ValueType, refuse_codes
-from tulle.sites._numbers import is_number
-from tulle.sites._texts import refuse_durations
+from tulle.sites._values import is_number, refuse_durations
 from tulle.table._frames import to_polars
 from tulle.table.schema import Column, Kind, Role, kind_of
 

@@ -275,6 +275,8 @@ class BlockPlan:
         if classes is not None and isinstance(synthesis, Papers):
             codes = classes.classes.draw(np.zeros(drawn.height, dtype=np.int64), rng)
             drawn = with_labels(drawn, classes.classes.labels, codes, encoder)
+        if part._totals is not None:  # those of the blocks add up
+            drawn = part._totals.calibrate(drawn)
         broken = refuse_broken(synthesis.plan, drawn, accept=part.accept_broken_rules)
         names = [*encoder.codecs, *([] if self.units.name is None else [self.units.name])]
         return drawn.select(names), BlockSummary(

@@ -137,7 +137,7 @@ class Histories:
         own = [take_rows(c, np.flatnonzero(learnt)) for c in self._traits(frames, persons)]
         people = self._draw_people(min(len(learnt), _MOST_TRIED), rng)
         drawn, _, owners = self._draw_rows(pl.concat([people] * _DRAWINGS), rng)
-        traits = self._traits(drawn, self._persons(owners))
+        traits = self._traits(drawn, self.persons_of(owners))
         found = fit_odds(own, traits, _DRAWINGS, k, 2 * k, rng)
         self.odds = found if found.trees else None
 
@@ -150,7 +150,7 @@ class Histories:
             found += traits_of(rows, persons[table.name], whole.height, self.shown[table.name])
         return found
 
-    def _persons(self, owners: Mapping[str, Ints]) -> dict[str, Ints]:
+    def persons_of(self, owners: Mapping[str, Ints]) -> dict[str, Ints]:
         """Return the person of each drawn row."""
         found: dict[str, Ints] = {}
         for table in self.tables:
@@ -243,7 +243,7 @@ class Histories:
         if self.odds is None:
             return self._draw_rows(people, rng)
         whole, seen, owners = self._draw_rows(pl.concat([people] * _DRAWINGS), rng)
-        traits = self._traits(whole, self._persons(owners))
+        traits = self._traits(whole, self.persons_of(owners))
         chosen = self.odds.choose(traits, _DRAWINGS, rng)
         kept = self._rows_of(chosen, owners, whole[self.name].height)
         owners = {name: owner for name, (_, owner) in kept.items() if name != self.name}

@@ -76,19 +76,22 @@ class WeightTotals:
         found = sorted(found, key=lambda margin: -margin.behind)[:most]
         return cls(names[0], total, tuple(found), person_column(schema))
 
-    def calibrate(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return a drawn table with weights that add up; one of a person stays one."""
+    def calibrate(self, frame: pl.DataFrame, owners: Ints | None = None) -> pl.DataFrame:
+        """Let the weights of a drawn table add up; a weight that each owner has once stays one.
+
+        ``owners`` are the people of its rows, by default those that the person column names.
+        """
         series = frame[self.column]
         weights = np.maximum(np.nan_to_num(numbers_of(series)), 0.0)
         if not weights.sum() > 0:
             weights = np.ones(frame.height)
         design, totals = self._equations(frame)
-        if self.person in frame.columns:
+        if owners is None and self.person in frame.columns:
             owners = np.unique(frame[self.person], return_inverse=True)[1]
-            if _is_constant(weights, owners):
-                sums = np.zeros((int(owners.max()) + 1, design.shape[1]))
-                np.add.at(sums, owners, design)
-                design = (sums / np.bincount(owners)[:, None])[owners]
+        if owners is not None and _is_constant(weights, owners):
+            sums, rows = np.zeros((int(owners.max()) + 1, design.shape[1])), np.bincount(owners)
+            np.add.at(sums, owners, design)
+            design = (sums / np.maximum(rows, 1)[:, None])[owners]
         raked = rake(weights * (self.total / weights.sum()), design, totals)
         return frame.with_columns(_written(raked, series))
 

@@ -428,6 +428,8 @@ class Condenser(GroupAttributes, Estimator):
         demands, kept = self._demands(levels, frame.height)
         people, sensitive = locate_people(frame, schema), locate_sensitive(frame, schema)
         whole = Block(frame, demands, people, sensitive, classes, settled)
+        crowd = self._crowd(demands, kept, people, rng)
+        self._totals = WeightTotals.of(frame, schema, crowd, kept, exact=self.exact_totals)
         self._rng = rng
         self._learn(whole.at(kept), encoder, None, withheld=int((~kept).sum()))
         return self

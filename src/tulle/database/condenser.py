@@ -18,12 +18,14 @@ from tulle._types import Ints
 from tulle.condense._estimators import Estimator, check_is_fitted
 from tulle.condense._grouping import Grouper, check_facts
 from tulle.condense._histories import Histories, new_keys
-from tulle.condense._levels import check_levels, check_people, level_column
+from tulle.condense._levels import check_levels, check_people, common_level, level_column
 from tulle.condense._notes import warn_weaker
 from tulle.condense._row_tables import RowTable
 from tulle.condense._shaped import rule_notes
+from tulle.condense._weights import WeightTotals
 from tulle.database.database import Database
 from tulle.errors import ParameterError
+from tulle.table._rare import Crowd
 from tulle.table.schema import Kind, Role, Schema
 
 _PEOPLE = "\0people"
@@ -135,6 +137,7 @@ class DatabaseCondenser(Estimator):
             name, frame, schema, _row_tables(database, name), levels, Grouper(rng, levels)
         )
         self._rng, self._database = rng, _KeyedTables(database)
+        self._totals = self._weights_of(database, levels, rng)
         lots = None if self.exact_totals else rng
         self._look_ups = _look_ups(database, int(levels.max()), lots)
         self.rules_ = self._histories.rules_kept()
@@ -165,6 +168,9 @@ class DatabaseCondenser(Estimator):
         frames, owners = self._histories.draw(people, self._rng, accept=self.accept_broken_rules)
         self.broken_rules_ = self._histories.broken
         released = self._database.with_keys(frames, owners, self._rng)
+        persons = self._database.named(self._histories.persons_of(owners))
+        for name, totals in self._totals.items():
+            released[name] = totals.calibrate(released[name], persons.get(name))
         released |= self._database.empty | self._look_ups
         exits = self._database.exits
         return {name: exits[name].leave(frame) for name, frame in released.items()}
@@ -204,6 +210,20 @@ class DatabaseCondenser(Estimator):
             return np.full(database.n_people, self.k)
         frame = database.tables[database.people]
         return check_levels(level_column(frame, names[0], plain=False), frame.height)
+
+    def _weights_of(
+        self, database: Database, levels: Ints, rng: np.random.Generator
+    ) -> dict[str, WeightTotals]:
+        """Return what the survey weights of each table that has some add up to."""
+        found, k = {}, common_level(levels)
+        for name, persons in database.persons.items():
+            table, schema = database.tables[name], _schema(database, name)
+            every = np.ones(table.height, dtype=bool)
+            crowd = Crowd.of_kept(k, levels[persons] <= k, persons, rng)
+            totals = WeightTotals.of(table, schema, crowd, every, exact=self.exact_totals)
+            if totals is not None:
+                found[name] = totals
+        return found
 
     def _check_parameters(self, database: Database) -> None:
         if not isinstance(database, Database):

@@ -24,7 +24,8 @@ from tulle.cli import _output as output
 )
 @options.share(
     "--target-risk",
-    "Look for the smallest delta at which no attack has a larger risk, beyond guessing.",
+    "Look for the smallest delta (k-variance: k) at which no attack has a larger risk, beyond "
+    "guessing.",
 )
 @click.option(
     "--keep",

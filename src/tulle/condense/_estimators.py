@@ -7,7 +7,6 @@ which everybody who writes ``from tulle import Condenser`` would wait for.
 from __future__ import annotations
 
 import inspect
-from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
@@ -89,7 +88,6 @@ class Estimator:
         )
 
 
-@cache
 def _defaults(kind: type) -> dict[str, Any]:
     """Read the parameters of a constructor, in alphabetical order as scikit-learn has them."""
     known = inspect.signature(kind).parameters

@@ -141,8 +141,11 @@ class DatabaseCondenser(Estimator):
         lots = None if self.exact_totals else rng
         self._look_ups = _look_ups(database, int(levels.max()), lots)
         self.rules_ = self._histories.rules_kept()
-        notes = [_left_out(table, n, int(levels.max())) for table, n in database.orphans.items()]
-        notes = [note for note in notes if note]
+        notes = [
+            _left_out(name, count, shown=database.strays[name] >= levels.max())
+            for name, count in database.orphans.items()
+            if count
+        ]
         weaker = [_EXACT] if self.exact_totals else []
         self.notes_ = weaker + notes + self._histories.notes + rule_notes(self.rules, self.rules_)
         warn_weaker(weaker)
@@ -272,7 +275,7 @@ class _KeyedTables:
                     keys[column] = above[there][owners[name]]
             for key in self.keys.get(name, ()):
                 if key not in keys and key not in frame.columns:
-                    keys[key] = new_keys(frame.height, self.types[name][key], rng)
+                    keys[key] = new_keys(len(owners[name]), self.types[name][key], rng)
             made[name] = dict(zip(frame.columns, frame)) | keys
         return {
             name: pl.DataFrame(
@@ -282,10 +285,13 @@ class _KeyedTables:
         }
 
 
-def _left_out(table: str, count: int, k: int) -> str:
-    """Say how many rows lead to nobody, if any do; fewer than ``k`` are not counted."""
-    rows = counted(count, "row", "lead") if count >= k else f"fewer than {k:,} rows lead"
-    return f"table '{table}': {rows} to nobody: left out" if count else ""
+def _left_out(table: str, count: int, *, shown: bool) -> str:
+    """Say that rows lead to nobody; how many only where they name as many people as anybody asks.
+
+    Rows of one person whom the table of people lacks, however many, would be counted else.
+    """
+    rows = counted(count, "row", "lead") if shown else "some rows lead"
+    return f"table '{table}': {rows} to nobody: left out"
 
 
 def _schema(database: Database, name: str) -> Schema:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from tulle import _progress as progress
 from tulle._checks import check_choice, check_int
@@ -22,7 +19,7 @@ from tulle._types import Floats, Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
 from tulle.condense._conditions import draw_where
 from tulle.condense._diversity import locate_sensitive
-from tulle.condense._estimators import note_features, takes_any_table
+from tulle.condense._estimators import Estimator, check_is_fitted, note_features, takes_any_table
 from tulle.condense._grouping import GroupAttributes, GroupFacts, Watcher, check_facts
 from tulle.condense._histories import LinkedRows
 from tulle.condense._levels import check_levels, feasible, locate_levels, locate_people
@@ -51,10 +48,13 @@ from tulle.table._rare import Crowd
 from tulle.table._series import free_name
 from tulle.table.schema import Column, Kind, Schema
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 _DEFAULT_MIN_GROUP = 10
 
 
-class ClassCondenser(GroupAttributes, BaseEstimator):
+class ClassCondenser(GroupAttributes, Estimator):
     """Condense each class of a labelled table on its own, with exact labels, for training.
 
     Parameters
@@ -179,6 +179,8 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
         kept = np.isin(np.arange(frame.height), np.concatenate([unit.rows for unit in units]))
         self._totals = WeightTotals.of(labelled, known, crowd, kept, exact=template.exact_totals)
         note_features(self, frame.columns, plain=exit.plain)
+        from sklearn.base import clone
+
         self._template = clone(template)
         if self.k_ is not None:
             self._template.set_params(k=self.k_)
@@ -449,6 +451,8 @@ class ClassCondenser(GroupAttributes, BaseEstimator):
 
     def _unfitted(self, share: float, rng: np.random.Generator) -> Condenser:
         """Return the unfitted condenser of one class, which has a share of the records."""
+        from sklearn.base import clone
+
         part: Condenser = clone(self._template).set_params(random_state=rng)
         if part.time_budget is not None:  # for all classes together
             part.set_params(time_budget=part.time_budget * share)

@@ -271,6 +271,8 @@ class BlockPlan:
         part._fit_part(frame, self.schema, encoder, self.settled, rng, classes)
         synthesis = part._synthesis
         drawn = synthesis.draw(None, rng)
+        if part._totals is not None:  # those of the blocks add up
+            drawn = part._totals.calibrate(drawn)
         broken = refuse_broken(synthesis.plan, drawn, accept=part.accept_broken_rules)
         names = [*encoder.codecs, *([] if self.units.name is None else [self.units.name])]
         return drawn.select(names), BlockSummary(

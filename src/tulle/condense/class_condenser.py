@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import Tags
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import SMALL_CLASSES
@@ -36,6 +34,9 @@ from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
 from tulle.table._rare import Crowd
 from tulle.table.schema import Column, Kind, Schema
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 _DEFAULT_MIN_GROUP = 10
 
@@ -167,6 +168,8 @@ class ClassCondenser(CondensedTable):
         synthesis = template._unfitted()
         grouper = template._grouper(block, rng, watch, places[inside])
         facts = synthesis.fit(block, encoder, grouper)
+
+        from sklearn.base import clone
 
         self._synthesis, self._encoder, self._rng = synthesis, encoder, rng
         self._exit, self._template = exit, clone(template)

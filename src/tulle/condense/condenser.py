@@ -5,13 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from tulle._checks import check_choice, check_flag, check_int, check_real
 from tulle._choices import GROUPINGS, ON_INFEASIBLE, SYNTHESES
@@ -20,7 +17,7 @@ from tulle._random import RandomState, as_generator, spawn
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._conditions import IMPUTE_FROM, draw_where, fill_missing
 from tulle.condense._diversity import locate_sensitive
-from tulle.condense._estimators import note_features, takes_any_table
+from tulle.condense._estimators import Estimator, check_is_fitted, note_features, takes_any_table
 from tulle.condense._grouping import GroupAttributes, Grouper, GroupFacts, Watcher, check_facts
 from tulle.condense._histories import LinkedRows
 from tulle.condense._levels import (
@@ -49,8 +46,11 @@ from tulle.table._frames import enter, enter_with_target
 from tulle.table._rare import Crowd
 from tulle.table.schema import ColumnsLike, Role, Schema, natural_column
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
-class CondensedTable(GroupAttributes, BaseEstimator):
+
+class CondensedTable(GroupAttributes, Estimator):
     """What condensers of a table share once they are fitted: what they know, and the draw."""
 
     _synthesis: Shape | Papers | LinkedRows
@@ -438,6 +438,8 @@ class Condenser(CondensedTable):
         demands, kept = self._demands(levels, frame.height)
         people, sensitive = locate_people(frame, schema), locate_sensitive(frame, schema)
         whole = Block(frame, demands, people, sensitive, classes, settled)
+        crowd = self._crowd(demands, kept, people, rng)
+        self._totals = WeightTotals.of(frame, schema, crowd, kept, exact=self.exact_totals)
         self._rng = rng
         self._learn(whole.at(kept), encoder, None, withheld=int((~kept).sum()))
         return self

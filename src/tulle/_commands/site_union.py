@@ -301,7 +301,10 @@ def _schema(parts: Sequence[_Part]) -> pl.Schema:
             if not _is_empty(part, name, schema[name])
         }
         if entry["coded"] == "plain":
-            joined[name] = _plain_type(name, found)
+            if len(found) > 1 and not all(dtype.is_numeric() for dtype in found):
+                raise DataError(f"the plain column '{name}' has different types at different sites")
+            empty = [pl.DataFrame(schema={name: dtype}) for dtype in found or {pl.String()}]
+            joined[name] = pl.concat(empty, how="vertical_relaxed").schema[name]
         elif entry["coded"] in ("alias", MATCHED):
             joined[name] = pl.String()
         elif all(dtype.is_numeric() for dtype in found):
@@ -309,17 +312,6 @@ def _schema(parts: Sequence[_Part]) -> pl.Schema:
         else:
             raise DataError(f"the column '{name}' holds text at some site, not codes of numbers")
     return pl.Schema(joined)
-
-
-def _plain_type(name: str, found: set[pl.DataType]) -> pl.DataType:
-    import polars as pl
-
-    if len(found) > 1 and not all(dtype.is_numeric() for dtype in found):
-        raise DataError(f"the plain column '{name}' has different types at different sites")
-    if not found:
-        return pl.String()
-    empty = [pl.DataFrame(schema={name: dtype}) for dtype in found]
-    return pl.concat(empty, how="vertical_relaxed").schema[name]
 
 
 def _is_empty(part: _Part, name: str, dtype: pl.DataType) -> bool:

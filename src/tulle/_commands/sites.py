@@ -20,8 +20,6 @@ from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Kind, Role, kind_of
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
     from tulle._report.model import Judgement, Verdict
     from tulle._types import FilePath
     from tulle.sites.agreement import SiteAgreement
@@ -75,11 +73,19 @@ def summarise(
     reads = {"INPUT": source, "--policy": policy}
     check_files(reads, writes={"--output": output}, force=force)
 
+    from tulle.guessing.columns import guess_columns
     from tulle.io.read import read_table
     from tulle.sites.summary import SiteSummary, written_differently
 
     table = read_table(source)
-    known = load_policy(policy, table.columns) if policy else _guessed(table)
+    if policy:
+        known = load_policy(policy, table.columns)
+    else:
+        # a column that is empty or the same everywhere may be full of news at the other sites: it
+        # must not be left out for all of them
+        guesses = guess_columns(table)
+        telling = [g for g in guesses if g.column.role is not Role.IGNORED or g.distinct > 1]
+        known = Policy(tuple(_typed(guess.column, table.schema) for guess in telling))
     summary = SiteSummary.of(table, known if known.columns else None)
     summary.save(output, force=force)
     rows = [
@@ -243,19 +249,6 @@ def _agreement(
     told = {c.name: c.bounds or ranges.get(c.name) for c in measured}
     public = {name: ends for name, ends in told.items() if ends is not None}
     return SiteAgreement.create(known, **merged({"ranges": public}, wanted))
-
-
-def _guessed(table: pl.DataFrame) -> Policy:
-    """Guess kinds and roles from a table, for the columns that hold information.
-
-    One that is empty or the same everywhere may be full of news at the other sites: it must not be
-    left out for all of them.
-    """
-    from tulle.guessing.columns import guess_columns
-
-    guesses = guess_columns(table)
-    telling = [g for g in guesses if g.column.role is not Role.IGNORED or g.distinct > 1]
-    return Policy(tuple(_typed(guess.column, table.schema) for guess in telling))
 
 
 def _typed(column: Column, types: Mapping[str, Any]) -> Column:

@@ -122,11 +122,20 @@ def _needed(sensitive: SensitiveRules, edits: Edits, r: int) -> _Needed:
 def _needed_by_middle(sensitive: SensitiveRules, edits: Edits, r: int) -> _Needed:
     """Count by the middle: a cell that becomes unknown lowers the lower end, not the upper one."""
     needed, limit = _needed(sensitive, edits, r), sensitive.limits[r]
+
+    def possible(items: Codes) -> Ints:
+        baskets = sensitive.baskets
+        held = np.zeros(len(baskets), dtype=np.int64)
+        for item in items:
+            held[baskets.row_of[baskets.cells(item)]] += 1
+            held[edits.open_rows[edits.open_items == item]] += 1
+        return np.flatnonzero(held == len(items))
+
     found = interval_of(
         sensitive.antecedent[r],
         sensitive.consequent[r],
         partial(sure_rows, sensitive, edits),
-        partial(_possible_rows, sensitive, edits),
+        possible,
     )
     if found.below_middle(limit):
         return needed
@@ -150,15 +159,6 @@ def sure_rows(sensitive: SensitiveRules, edits: Edits, items: Codes) -> Ints:
     for item in items:
         rows = rows[~edits.blocked[sensitive.baskets.cells_at(rows, item)]]
     return rows
-
-
-def _possible_rows(sensitive: SensitiveRules, edits: Edits, items: Codes) -> Ints:
-    """Return the baskets that hold all of some items, or may."""
-    held = np.zeros(len(sensitive.baskets), dtype=np.int64)
-    for item in items:
-        held[sensitive.baskets.row_of[sensitive.baskets.cells(item)]] += 1
-        held[edits.open_rows[edits.open_items == item]] += 1
-    return np.flatnonzero(held == len(items))
 
 
 def _block_rule(

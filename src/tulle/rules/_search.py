@@ -17,7 +17,7 @@ gives the same release on any machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -626,19 +626,15 @@ def best_adding(
         effects = side_effects(before, after, sensitive)
         return broken, effects["misses_cost"], effects["artifactual"]
 
-    return min(_plans(sensitive, impact, rng), key=harm)
-
-
-def _plans(sensitive: SensitiveRules, impact: Impact, rng: np.random.Generator) -> Iterator[Edits]:
-    yield best(sensitive, impact, rng)
+    plans = [best(sensitive, impact, rng)]
     with suppress(PrivacyError):  # it fails where too few baskets hold a part of an antecedent
-        yield algo1a(sensitive, rng)
+        plans.append(algo1a(sensitive, rng))
     falls_by_confidence = [r for r, sure in enumerate(sensitive.confidence) if sure is not None]
     dear = sorted(falls_by_confidence, key=lambda r: -int(sensitive.quota[r]))
     for count in dict.fromkeys(round(share * len(dear)) for share in _SHARES):
         plan = _mixed(sensitive, impact, dear[:count], rng) if count else None
-        if plan is not None:
-            yield plan
+        plans += [] if plan is None else [plan]
+    return min(plans, key=harm)
 
 
 def _mixed(

@@ -275,9 +275,12 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
         return _open_wide(data)
     if len(columns) == 2:
         return _open_pairs(data, *columns)
+    shown = ", ".join(f"'{name}'" for name in others[:_SHOWN])
+    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    told = f"The column {shown} holds" if len(others) == 1 else f"The columns {shown}{more} hold"
     raise DataError(
         "baskets are a 0/1 column for each item, or two columns (basket and item). "
-        f"{_listing(others)} values other than 0 and 1: drop such columns, or choose the two with "
+        f"{told} values other than 0 and 1: drop such columns, or choose the two with "
         "baskets_from_long(frame, basket, item), or --basket and --item; where every row is a "
         "basket of attributes, --attribute all"
     )
@@ -323,15 +326,6 @@ def named(codes: Any, names: Any) -> pl.Series:
     if column.n_unique() < len(plain):
         raise DataError("different items have the same name as text: rename them")
     return column.gather(codes)
-
-
-def _listing(names: list[str]) -> str:
-    """Return columns as the subject of a sentence; of many, the first."""
-    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
-    if len(names) == 1:
-        return f"The column {shown} holds"
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"The columns {shown}{more} hold"
 
 
 def _columns(data: Any) -> dict[str, Any]:

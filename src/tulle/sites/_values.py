@@ -100,26 +100,22 @@ def _moments(ticks: pl.Series, column: Graded, dtype: Any) -> pl.Series:
         return (ticks * (1000 * column.tick)).cast(pl.Time)
     if column.type is ValueType.DATE:
         days = ticks.cast(pl.Int32).cast(pl.Date)
-        return _midnights(days, dtype) if isinstance(dtype, pl.Datetime) else days
+        if not isinstance(dtype, pl.Datetime):
+            return days
+        local = days.cast(pl.Datetime("us"))  # a site that stores dates as midnights, local time
+        if dtype.time_zone is not None:
+            local = local.dt.replace_time_zone(
+                dtype.time_zone, ambiguous="earliest", non_existent="null"
+            )
+            if local.null_count() > days.null_count():  # clocks were put forward at midnight
+                return days
+        return local.cast(dtype)
     moments = (ticks * column.tick).cast(pl.Datetime("us"))
     if not isinstance(dtype, pl.Datetime):
         return moments
     held = zoned(moments, dtype)
     fine = held.dt.epoch("us") != moments.dt.epoch("us")
     return zoned(moments, pl.Datetime("us", dtype.time_zone)) if fine.any() else held
-
-
-def _midnights(days: pl.Series, dtype: pl.Datetime) -> pl.Series:
-    """Convert dates to the time stamps of a site that stores them so: midnight local time."""
-    moments = days.cast(pl.Datetime("us"))
-    if dtype.time_zone is not None:
-        local = moments.dt.replace_time_zone(
-            dtype.time_zone, ambiguous="earliest", non_existent="null"
-        )
-        if local.null_count() > days.null_count():  # clocks were put forward at midnight
-            return days
-        moments = local
-    return moments.cast(dtype)
 
 
 def snap(numbers: Floats, tolerance: float) -> Floats:
@@ -345,7 +341,16 @@ def texts_of(values: pl.Series, type: ValueType = ValueType.TEXT) -> list[str]:
     else:
         values = _moments_of_python(values) if dtype.is_temporal() else values
         texts = [text_of(value) for value in values.to_list()]
-    return _truths(values, texts) if type is ValueType.BOOLEAN else texts
+    if type is not ValueType.BOOLEAN:
+        return texts
+    known = _TRUTHS if dtype in (pl.Boolean, pl.String) else _BITS
+    strange = sum(text not in known for text in texts)
+    if strange:
+        raise DataError(
+            f"column '{values.name}' was agreed on as boolean, but {strange} of its distinct "
+            "values are neither true nor false: convert them, or agree on it as category"
+        )
+    return [known[text] for text in texts]
 
 
 def present(series: pl.Series) -> pl.Series:
@@ -376,17 +381,6 @@ def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series
         return texts
     exact = not wanted.is_numeric() or texts_of(read.drop_nulls()) == texts.drop_nulls().to_list()
     return read if exact else texts
-
-
-def _truths(values: pl.Series, texts: list[str]) -> list[str]:
-    known = _TRUTHS if values.dtype in (pl.Boolean, pl.String) else _BITS
-    strange = sum(text not in known for text in texts)
-    if strange:
-        raise DataError(
-            f"column '{values.name}' was agreed on as boolean, but {strange} of its distinct "
-            "values are neither true nor false: convert them, or agree on it as category"
-        )
-    return [known[text] for text in texts]
 
 
 def _from_truths(texts: pl.Series, wanted: Any) -> pl.Series:

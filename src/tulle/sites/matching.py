@@ -84,7 +84,16 @@ def match_people(tables: Sequence[Any], by: str) -> MatchedPeople:
     frames = [frame for frame, _ in entered]
     seen: dict[str, int] = {}
     for place, frame in enumerate(frames, start=1):
-        _check_people(frame, by, f"table {place}")
+        if by not in frame.columns:
+            raise DataError(
+                f"table {place} has no column '{by}': {nearest_name(by, frame.columns)}"
+            )
+        missing = frame[by].null_count()
+        if missing:
+            raise DataError(
+                f"table {place}: {counted(missing, 'record')} without a pseudonym in '{by}'"
+            )
+        refuse_repeated(frame[by], f"table {place}")
         for name in frame.columns:
             if name != by and name in seen:
                 raise DataError(
@@ -129,12 +138,3 @@ def refuse_repeated(pseudonyms: pl.Series, where: str) -> None:
             f"column '{pseudonyms.name}': {counted(repeated, 'record')} of {where} are of people "
             "who occur more than once: sum them up to one record for each person"
         )
-
-
-def _check_people(frame: pl.DataFrame, by: str, where: str) -> None:
-    if by not in frame.columns:
-        raise DataError(f"{where} has no column '{by}': {nearest_name(by, frame.columns)}")
-    missing = frame[by].null_count()
-    if missing:
-        raise DataError(f"{where}: {counted(missing, 'record')} without a pseudonym in '{by}'")
-    refuse_repeated(frame[by], where)

@@ -181,7 +181,8 @@ def merge_summaries(
                 "If they hold the same people, name the column that says who they are (match=, "
                 "--match)"
             )
-    schema, ranges = [], {}
+    schema: list[Column] = []
+    ranges: dict[str, tuple[Any, Any]] = {}
     for name in names:
         told = [column for summary in found for column in summary.columns if column.name == name]
         kind = _common_kind(name, told)
@@ -189,8 +190,13 @@ def merge_summaries(
         careful = next(role for role in _CAREFUL if role in roles)
         schema.append(Column(name, kind, careful))
         ends = [(c.low, c.high) for c in told if c.low is not None and c.high is not None]
-        if ends:
-            ranges[name] = _common_range(name, kind, ends)
+        if ends and kind is Kind.DATETIME:
+            type = dates.type_of_ends(name, [end for pair in ends for end in pair])
+            numbers = [tuple(dates.as_number(end, type) for end in pair) for pair in ends]
+            low, high = min(low for low, _ in numbers), max(high for _, high in numbers)
+            ranges[name] = dates.as_moment(low, type), dates.as_moment(high, type)
+        elif ends:
+            ranges[name] = min(low for low, _ in ends), max(high for _, high in ends)
     return schema, ranges
 
 
@@ -222,15 +228,6 @@ def _common_kind(name: str, told: list[ColumnSummary]) -> Kind:
         return Kind.TEXT
     words = " and ".join(sorted(kinds))
     raise DataError(f"column '{name}' is {words} at different sites: set its kind in a policy")
-
-
-def _common_range(name: str, kind: Kind, ends: list[tuple[Any, Any]]) -> tuple[Any, Any]:
-    if kind is Kind.DATETIME:
-        type = dates.type_of_ends(name, [end for pair in ends for end in pair])
-        numbers = [tuple(dates.as_number(end, type) for end in pair) for pair in ends]
-        low, high = min(low for low, _ in numbers), max(high for _, high in numbers)
-        return dates.as_moment(low, type), dates.as_moment(high, type)
-    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:

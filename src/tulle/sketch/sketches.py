@@ -87,9 +87,22 @@ def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
     """Return values, lengths and provenance of a file; the manifest may be missing, not wrong."""
+    import polars as pl
+
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
-    values, lengths = _read_parquet(path)
+    try:
+        frame = pl.read_parquet(Path(path)).select("length", "sketch")
+        own = frame.select((pl.col("sketch").list.len() == pl.col("length")).all()).item()
+        own = own and frame["length"].dtype.is_integer() and not frame["length"].null_count()
+    except (pl.exceptions.PolarsError, OSError):
+        own = False
+    if not own or frame.schema["sketch"] not in (pl.List(pl.Float32), pl.List(pl.Float64)):
+        raise DataError(f"{path} contains no sketches")
+    lengths = frame["length"].to_numpy().astype(np.int64)
+    flat = frame.filter(pl.col("length") > 0)["sketch"].explode().to_numpy()
+    values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
+    values[np.arange(values.shape[1]) < lengths[:, None]] = flat
     if not has_manifest(path):
         return values, lengths, {}
     found = read_manifest(path)
@@ -123,30 +136,11 @@ def _frames(parts: Iterable[Sketches], beside: pl.DataFrame | None) -> Iterator[
 
 
 def sketch_frame(sketches: Sketches) -> Any:
-    """Return sketches as a table, as they are written."""
     import polars as pl
 
     lengths = sketches.lengths.astype(np.int32)
     frame = pl.DataFrame({"length": lengths, "sketch": sketches.values})
     return frame.with_columns(pl.col("sketch").arr.to_list().list.head(pl.col("length")))
-
-
-def _read_parquet(path: FilePath) -> tuple[Any, Any]:
-    import polars as pl
-
-    try:
-        frame = pl.read_parquet(Path(path)).select("length", "sketch")
-        own = frame.select((pl.col("sketch").list.len() == pl.col("length")).all()).item()
-        own = own and frame["length"].dtype.is_integer() and not frame["length"].null_count()
-    except (pl.exceptions.PolarsError, OSError):
-        own = False
-    if not own or frame.schema["sketch"] not in (pl.List(pl.Float32), pl.List(pl.Float64)):
-        raise DataError(f"{path} contains no sketches")
-    lengths = frame["length"].to_numpy().astype(np.int64)
-    flat = frame.filter(pl.col("length") > 0)["sketch"].explode().to_numpy()
-    values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
-    values[np.arange(values.shape[1]) < lengths[:, None]] = flat
-    return values, lengths
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,78 +19,65 @@ from tulle.cli import _options as options
 from tulle.cli import _output as output
 
 
+def _choice(name: str, words: tuple[str, ...], text: str, *others: str) -> Any:
+    return click.option(name, *others, type=click.Choice(words), help=text)
+
+
+def _whole(name: str, least: int, text: str, *others: str) -> Any:
+    return click.option(name, *others, type=click.IntRange(min=least), help=text)
+
+
+def _word(name: str, shown: str, text: str) -> Any:
+    return click.option(name, metavar=shown, help=text)
+
+
 @click.command()
 @click.argument("source", type=options.FILE, metavar="INPUT", required=False)
 @click.option("-o", "--output", metavar="FOLDER", help="Where to write the snapshot releases.")
-@click.option(
+@_word(
     "--state",
-    metavar="FILE",
-    help="State of the stream, for its owner only (required). If it exists, the stream resumes "
-    "from it.",
+    "FILE",
+    "State of the stream, for its owner only (required). If it exists, the stream resumes from it.",
 )
-@click.option(
+@_word(
     "--status",
-    metavar="STATE",
-    help="Show the counts of a stream from its state, running or not, and exit.",
+    "STATE",
+    "Show the counts of a stream from its state, running or not, and exit; with the --key of one "
+    "that counts people.",
 )
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(STREAM_FORMATS),
-    help="Format of the source. Default: by file name.",
-)
+@_choice("--format", STREAM_FORMATS, "Format of the source. Default: by file name.", "kind")
 @click.option("--follow", is_flag=True, help="Wait for more records; stop with Ctrl-C.")
-@click.option(
-    "--k",
-    "-k",
-    type=click.IntRange(min=2),
-    help="Minimum group size, if there are no levels.  [default: 10]",
-)
-@click.option(
+@_whole("--k", 2, "Minimum group size, if there are no levels.  [default: 10]", "-k")
+@_word(
     "--levels",
-    metavar="COLUMN",
-    help="Column with each record's own level; 6..10: drawn, for a trial. --k is not used.",
+    "COLUMN",
+    "Column with each record's own level; 6..10: drawn, for a trial. --k is not used.",
 )
-@click.option(
-    "--target", metavar="COLUMN", help="Column of classes, which are condensed separately."
-)
-@click.option(
-    "--init",
-    type=click.IntRange(min=2),
-    help="Number of records to form the first groups from.  [default: 1000]",
-)
-@click.option(
+@_word("--target", "COLUMN", "Column of classes, which are condensed separately.")
+@_whole("--init", 2, "Number of records to form the first groups from.  [default: 1000]")
+@_choice(
     "--grouping",
-    type=click.Choice(GROUPINGS),
-    help="How the first groups are formed; levels is the paper's.  [default: fast]",
+    GROUPINGS,
+    "How the first groups are formed; levels is the paper's.  [default: fast]",
 )
-@click.option("--split", type=click.Choice(SPLITS), help="When to split groups.")
-@click.option(
+@_choice("--split", SPLITS, "When to split groups.")
+@_choice(
     "--synthesis",
-    type=click.Choice(SYNTHESES),
-    help="How records are drawn: shape keeps heaps of numbers, the others are the papers'.  "
+    SYNTHESES,
+    "How records are drawn: shape keeps heaps of numbers, the others are the papers'.  "
     "[default: shape]",
 )
-@click.option("--every", type=click.IntRange(min=1), help="Write a snapshot every so many records.")
+@_whole("--every", 1, "Write a snapshot every so many records.")
 @click.option(
     "--seconds", type=click.FloatRange(min=0.1), help="Write a snapshot every so many seconds."
 )
-@click.option(
-    "--rows",
-    type=click.IntRange(min=1),
-    help="Maximum number of rows in a snapshot.  [default: 1000000]",
-)
-@click.option(
+@_whole("--rows", 1, "Maximum number of rows in a snapshot.  [default: 1000000]")
+@_choice(
     "--snapshots",
-    type=click.Choice(SNAPSHOTS),
-    help="Update a group in snapshots only after its level of newcomers, or always.  [default: "
-    "bounded]",
+    SNAPSHOTS,
+    "Update a group in snapshots only after its level of newcomers, or always.  [default: bounded]",
 )
-@click.option(
-    "--snapshot-format",
-    type=click.Choice(SNAPSHOT_FORMATS),
-    help="Format of the snapshots.  [default: parquet]",
-)
+@_choice("--snapshot-format", SNAPSHOT_FORMATS, "Format of the snapshots.  [default: parquet]")
 @click.option(
     "--max-rejects",
     type=options.Share(),
@@ -111,19 +98,19 @@ from tulle.cli import _output as output
 @click.option(
     "--checkpoint", type=click.FloatRange(min=0), help="Seconds between saves.  [default: 5]"
 )
-@click.option(
+@_word(
     "--key",
-    metavar="FILE",
-    help="Key file that seals waiting records in the state; create it with "
+    "FILE",
+    "Key file that seals waiting records in the state; create it with "
     "SecretKey.generate().save(FILE).",
 )
 @click.option(
     "--plain-waiting", is_flag=True, help="Store waiting records unencrypted in the state."
 )
-@click.option(
+@_choice(
     "--restart",
-    type=click.Choice(RESTARTS),
-    help="How to resume from an existing state. Standard input: are the same lines sent again "
+    RESTARTS,
+    "How to resume from an existing state. Standard input: are the same lines sent again "
     "(replayed), or only new ones (continued)? Replaced file: continued reads the new one.",
 )
 @options.policy
@@ -143,14 +130,16 @@ def command(
     command can be killed at any moment and run again: every record is counted exactly once.
     Malformed records are skipped and listed in FILE.rejects.ndjson (line and reason, no values).
     """
+    from tulle.keys import SecretKey
+
     if status is not None:
         from tulle._commands._stream_status import status as status_of
 
-        output.show(status_of(status), title="Stream", as_json=as_json)
+        counts = status_of(status, None if key is None else SecretKey.load(key))
+        output.show(counts, title="Stream", as_json=as_json)
         return
     options.require(context, "source", "output", "state")
     from tulle._commands.stream import stream
-    from tulle.keys import SecretKey
 
     opened = None if key is None else SecretKey.load(key)
     with output.working(as_json, logged=given["follow"] or not as_json):

@@ -105,10 +105,16 @@ class Settings:
         Return these with their levels, if they are drawn.
         """
         records, levels = with_drawn_levels(records, self.levels, self.rng)
-        self.columns = plan_columns(records, self.options, target=self.target, levels=levels)
+        columns = plan_columns(records, self.options, target=self.target, levels=levels)
+        in_policy = {column.name: column.role.value for column in self.declared()}
+        self.columns = [  # what only looks like a survey weight is drawn like any number
+            replace(column, role=Role.QUASI)
+            if column.role is Role.WEIGHT and column.name not in in_policy
+            else column
+            for column in columns
+        ]
         classes = class_column(self.columns, records)
         self.class_column = None if classes is None else classes.name
-        in_policy = {column.name: column.role.value for column in self.declared()}
         self.begun = {
             "fixed": {name: getattr(self.options, name) for name in _FIXED},
             "columns": [

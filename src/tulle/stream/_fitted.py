@@ -24,7 +24,7 @@ from tulle.condense._classes import LabelSchema, refuse_quantity
 from tulle.condense._grouping import join_groups
 from tulle.condense._levels import count_people, level_problems, person_column, too_few_people
 from tulle.condense._shaped import Block
-from tulle.errors import DataError, PrivacyError
+from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.stream._batches import Batch, fix_scales
 from tulle.stream._groups import Scaling
 from tulle.stream._held import Growth, Held, HeldBack, largest_feasible, with_growing_domains
@@ -136,6 +136,13 @@ class Beginning(BatchFormat):
         frame, border = initial.frame, initial.border
         schema = Schema.of(stream.columns, initial.features, complete=complete)
         schema = schema.weighted(stream.weights)
+        for name in schema.named(Role.WEIGHT):
+            raise ParameterError(
+                f"column '{name}' has the role 'weight', and a stream does not add weights up: the "
+                "totals of two snapshots would tell what those weigh who came in between. Give it "
+                "the role 'quasi-identifier' to draw it like any other number",
+                parameter="columns",
+            )
         if self.level_column is not None:
             schema = schema.with_column(Column(self.level_column, Kind.INTEGER, Role.LEVEL))
         if border.target is not None:

@@ -29,8 +29,8 @@ from tulle.cli import _output as output
 @click.option(
     "--status",
     metavar="STATE",
-    help="Show the counts of a stream from its state, running or not, and exit; with the --key of one "
-    "that counts people.",
+    help="Show the counts of a stream from its state, running or not, and exit; with the --key "
+    "of one that counts people.",
 )
 @options.choice(STREAM_FORMATS, "--format", "kind", "Format of the source. Default: by file name.")
 @options.switch("--follow", "Wait for more records; stop with Ctrl-C.")

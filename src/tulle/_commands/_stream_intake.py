@@ -18,7 +18,7 @@ from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
 from tulle.io._text import Reasons, TypedRecords
 from tulle.stream import StreamCondenser
-from tulle.stream._checkpoints import Tally, Whereabouts, changed
+from tulle.stream._checkpoints import StreamTally, Whereabouts, changed
 from tulle.stream._records import RecordReader
 from tulle.stream._saved import Owed, resupply
 from tulle.stream._sources import Lines, Source
@@ -41,7 +41,7 @@ class Rejects:
     refusal is lost or listed twice.
     """
 
-    def __init__(self, path: Path, tally: Tally, *, fresh: bool) -> None:
+    def __init__(self, path: Path, tally: StreamTally, *, fresh: bool) -> None:
         self.path = path
         self.tally = tally
         size = path.stat().st_size if path.exists() else 0

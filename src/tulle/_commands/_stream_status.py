@@ -16,7 +16,7 @@ from tulle.table.schema import Column, Role, Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle.stream import StreamCondenser
-    from tulle.stream._checkpoints import Tally
+    from tulle.stream._checkpoints import StreamTally
 
 LEFT_OUT = (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)  # roles of columns in no snapshot
 
@@ -60,7 +60,7 @@ def status(state: str | os.PathLike[str], key: SecretKey | None = None) -> dict[
 
 
 def counts_of(
-    condenser: StreamCondenser | None, tally: Tally, *, waiting: int | None = None
+    condenser: StreamCondenser | None, tally: StreamTally, *, waiting: int | None = None
 ) -> dict[str, Any]:
     """Count lines, records and groups so far; ``waiting``, where some records are not read yet."""
     counts = {"read": tally.read, "seen": 0 if condenser is None else condenser.n_seen_}

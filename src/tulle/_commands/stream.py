@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle._commands._stream_intake import Intake
     from tulle._report.model import Result, Verdict
     from tulle.auditing.audit import Audit
-    from tulle.stream._checkpoints import Checkpoint, Resumption, Tally
+    from tulle.stream._checkpoints import Checkpoint, Resumption, StreamTally
     from tulle.stream._sources import Lines, Position, Source
 
 # From the word on the command line to a source.
@@ -276,7 +276,7 @@ class _Run:
     """One run of one stream; what must outlive it is in the checkpoint."""
 
     intake: Intake
-    tally: Tally
+    tally: StreamTally
     opened: tuple[str, str]  # the address of the source, and its format
     source: Source | None = None
 
@@ -307,11 +307,11 @@ class _Run:
         """Start, or resume from the checkpoint."""
         from tulle._commands._stream_intake import Intake, Rejects
         from tulle._commands._stream_snapshots import check_folder
-        from tulle.stream._checkpoints import Tally
+        from tulle.stream._checkpoints import StreamTally
         from tulle.stream._records import RecordReader
 
         saved: Resumption | None = None
-        self.tally = Tally()
+        self.tally = StreamTally()
         if self.checkpoint.exists():
             condenser, saved, owed = self.checkpoint.read()
             self.tally = saved.tally

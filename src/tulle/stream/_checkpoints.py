@@ -29,7 +29,7 @@ from tulle.stream._sources import Lines, Source
 
 
 @dataclass
-class Tally:
+class StreamTally:
     """What a stream has counted so far, beside its groups."""
 
     read: int = 0
@@ -54,7 +54,7 @@ class Resumption:
     reader: dict[str, Any]
     settings: dict[str, Any]
     waiting: dict[str, Any]
-    tally: Tally
+    tally: StreamTally
 
 
 @contextmanager

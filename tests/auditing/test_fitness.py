@@ -264,3 +264,15 @@ def test_survey_weights_are_judged_by_what_they_are_for_and_not_by_looks() -> No
     assert found["propensity_auc"] < 0.65
     assert found["heaps_kept_min"] > 0.7
     assert found["weighted_difference"] < 0.2
+
+
+def test_a_column_in_another_scale_is_no_cause_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    age, school = rng.uniform(20, 60, 600), rng.normal(size=600)
+    wage = np.exp(1 + 0.03 * age + 0.3 * school + rng.normal(0, 0.3, 600))
+    table = pl.DataFrame({"age": age, "school": school, "wage": wage, "lwage": np.log(wage)})
+    repeated = fitness_module._repeated(align(table, table, None, None).original)
+    assert repeated == ["lwage"]
+    # what is left of the effects is what an analyst asks for: age and school on wage, and back
+    found, _ = fitness_module._effects(align(table, table, None, None), rng)
+    assert found["effects_lost"] == 0

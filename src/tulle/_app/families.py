@@ -490,9 +490,8 @@ def stream(study: Study) -> dict[str, Any]:
     }
 
 
-def stream_chart(study: Study) -> dict[str, Any] | None:
+def stream_chart(study: Study) -> tuple[str, list[dict[str, Any]]] | None:
     """Return the picture of a stream's history."""
-    from tulle._charts import spec as chart
     from tulle._json import plain
     from tulle.stream.condenser import StreamCondenser
 
@@ -503,4 +502,4 @@ def stream_chart(study: Study) -> dict[str, Any] | None:
         for row in StreamCondenser.load(study.source).history_
         for name, words in measures.items()
     ]  # fmt: skip
-    return chart("history", plain(rows)) if rows else None
+    return ("history", plain(rows)) if rows else None

@@ -7,10 +7,9 @@ PUT and ends in a redirection. Addresses hold ids, never names.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import anyio
@@ -339,20 +338,22 @@ def _point_report(request: Request, study: Study) -> Response:
 
 
 def _point_chart(request: Request, study: Study) -> Response:
-    views.warm.wait(_WARM)
     point = _measured(study, request.path_params["point"])
-    return _drawing(request, views.point_chart(point, request.path_params["chart"]))
+    return _drawing(request, lambda name: views.point_chart(point, name))
 
 
 def _chart(request: Request, study: Study) -> Response:
-    views.warm.wait(_WARM)
     makers = {"chart-frontier": views.frontier, "chart-history": families.stream_chart}
-    found = makers.get(request.path_params["chart"])
-    return _drawing(request, found(study) if found else None)
+    return _drawing(request, lambda name: makers[name](study) if name in makers else None)
 
 
-def _drawing(request: Request, spec: dict[str, Any] | None) -> Response:
-    return not_found(request, KeyError()) if spec is None else JSONResponse(spec)
+def _drawing(request: Request, rows_of: Callable[[str], views.Drawn | None]) -> Response:
+    """Draw the chart that an address names, once what draws it is loaded."""
+    views.warm.wait(_WARM)
+    from tulle._charts import spec
+
+    drawn = rows_of(request.path_params["chart"])
+    return not_found(request, KeyError()) if drawn is None else JSONResponse(spec(*drawn))
 
 
 def _compare(request: Request, study: Study) -> Response:
@@ -401,9 +402,8 @@ def _look(request: Request, study: Study) -> Response:
 
 
 def _release_chart(request: Request, study: Study) -> Response:
-    views.warm.wait(_WARM)
     made = study.release(request.path_params["number"])
-    return _drawing(request, views.release_chart(study, made, request.path_params["chart"]))
+    return _drawing(request, lambda name: views.release_chart(study, made, name))
 
 
 def _prove(request: Request, study: Study, form: Form) -> Response:

@@ -24,7 +24,7 @@ from tulle.errors import DataError, PrivacyWarning
 if TYPE_CHECKING:
     from tulle.transactions.baskets import Transactions
 
-_MANY = 4_000  # records: more than are grouped or searched without a compiler
+_MANY = 4_000  # records: more than are searched without a compiler
 
 
 class Warmed(NamedTuple):

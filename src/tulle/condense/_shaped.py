@@ -155,11 +155,6 @@ class ShapedTable:
         return self.plan.complete(drawn, self.encoder.codecs, fixed, rng)
 
 
-def split_classes(drawn: pl.DataFrame, encoder: TableEncoder) -> tuple[pl.DataFrame, Ints]:
-    """Return drawn records without their classes, and these as places among the labels."""
-    return drawn.select(list(encoder.codecs)), drawn[LABEL_CODES].to_numpy()
-
-
 def label_name(labels: LabelSchema, encoder: TableEncoder) -> str:
     """Return what rules call the classes: the name they came with, if no column has it."""
     name = labels.domain.name

@@ -28,9 +28,7 @@ from benchmarks.results import data_folder, write_table
 from benchmarks.version_before import VersionBefore
 from tulle import Condenser, audit, read_table
 from tulle._attacks.membership import membership
-from tulle._attacks.planes import affine_hull
-from tulle._attacks.sums import sums_on_grid
-from tulle._attacks.values import exact_values
+from tulle._attacks.reconstruction import affine_hull, exact_values, sums_on_grid
 from tulle.auditing._refits import worst_cases
 from tulle.auditing._tables import align
 from tulle.errors import PrivacyError, PrivacyWarning

@@ -16,9 +16,8 @@ import polars as pl
 from benchmarks.bench_audit import SEED, adult, noisy
 from benchmarks.results import timed, write_table
 from tulle import Condenser
-from tulle._attacks.copies import exact_copies
 from tulle._attacks.inference import inference
-from tulle._attacks.linkage import linkage
+from tulle._attacks.linkage import exact_copies, linkage
 from tulle._attacks.singling_out import singling_out
 from tulle._metrics.marginals import total_variation
 from tulle.auditing._tables import align

@@ -22,7 +22,7 @@ import polars as pl
 from benchmarks.results import data_folder, write_table
 from tulle import Condenser, read_table
 from tulle._attacks.membership import membership
-from tulle._metrics.k_marginal import differences, sets_of
+from tulle._metrics.cells import differences, sets_of
 from tulle._metrics.models import propensity
 from tulle.auditing._fitness import celled
 from tulle.auditing._tables import Aligned, align

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.broken_releases import of_one_secret, survey, with_exact_totals
 from tulle import Condenser, audit
 from tulle._attacks.earlier import earlier_membership, earlier_totals
-from tulle._attacks.homogeneity import homogeneity
+from tulle._attacks.inference import homogeneity
 from tulle.auditing._tables import align
 from tulle.errors import DataError
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tulle._attacks.copies import exact_copies, near_copies
-from tulle._attacks.linkage import linkage
+from tulle._attacks.linkage import exact_copies, linkage, near_copies
 from tulle._attacks.records import Records
 from tulle._attacks.singling_out import BINS, singling_out
 

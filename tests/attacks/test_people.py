@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.attacks.test_table_attacks import ATTACKS, shuffled
 from tests.examples import few
 from tulle import Condenser, audit
-from tulle._attacks.homogeneity import homogeneity
-from tulle._attacks.nearest import nearest, spacing
-from tulle._attacks.records import Records
-from tulle._attacks.values import exact_values
+from tulle._attacks.inference import homogeneity
+from tulle._attacks.reconstruction import exact_values
+from tulle._attacks.records import Records, nearest, spacing
 from tulle.errors import DataError
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,8 @@ import pytest
 
 from benchmarks.broken_releases import measured, own_planes
 from tulle import ClassCondenser, Condenser, audit
-from tulle._attacks.planes import affine_hull
+from tulle._attacks.reconstruction import affine_hull, sums_on_grid
 from tulle._attacks.records import Records
-from tulle._attacks.sums import sums_on_grid
 from tulle.auditing._refits import worst_cases
 from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 

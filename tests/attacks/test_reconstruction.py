@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.broken_releases import from_leaves, measured, of_one_secret, own_planes
-from tulle._attacks.homogeneity import homogeneity
-from tulle._attacks.membership import membership, named_at
-from tulle._attacks.planes import affine_hull
+from tulle._attacks.inference import homogeneity
+from tulle._attacks.membership import area_under_curve, membership, named_at
+from tulle._attacks.reconstruction import affine_hull, exact_values, sums_on_grid
 from tulle._attacks.records import Records
-from tulle._attacks.sums import sums_on_grid
-from tulle._attacks.traces import area_under_curve
-from tulle._attacks.values import exact_values
 from tulle.auditing._tables import align
 
 UNITS = np.full(10, 0.01)

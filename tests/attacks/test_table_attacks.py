@@ -13,20 +13,27 @@ from scipy.stats import hypergeom
 
 from benchmarks.broken_releases import measured, own_planes
 from tulle._attacks import AttackResult
-from tulle._attacks.copies import (
+from tulle._attacks.inference import _answers, inference
+from tulle._attacks.linkage import (
     _IMPROBABLE,
     BEYOND_CHANCE,
     _chance,
     closest_distances,
     exact_copies,
+    linkage,
+    linkage_one_to_one,
     near_copies,
 )
-from tulle._attacks.inference import _answers, inference
-from tulle._attacks.linkage import linkage, linkage_one_to_one
-from tulle._attacks.membership import membership
+from tulle._attacks.membership import (
+    _in_cells,
+    _surplus,
+    area_under_curve,
+    combined,
+    learnt,
+    membership,
+)
 from tulle._attacks.records import Records
 from tulle._attacks.singling_out import singling_out
-from tulle._attacks.traces import _in_cells, _surplus, area_under_curve, combined, learnt
 from tulle._report.verdict import grade
 from tulle.errors import DataError
 

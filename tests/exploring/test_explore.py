@@ -21,8 +21,7 @@ from tulle.auditing._tables import align
 from tulle.exploring import Exploration
 from tulle.exploring import _points as points_module
 from tulle.exploring._choice import choose, scaled
-from tulle.exploring._folder import points_in
-from tulle.exploring._points import People, Point, Spec
+from tulle.exploring._points import People, Point, Spec, points_in
 from tulle.exploring._utility import utility
 
 

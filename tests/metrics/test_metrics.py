@@ -15,8 +15,13 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from tulle._metrics.covariance import association, covariance_compatibility, spread_behind
 from tulle._metrics.groups import group_facts, group_rows
-from tulle._metrics.loss import interval_width, interval_widths
-from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
+from tulle._metrics.marginals import (
+    interval_width,
+    interval_widths,
+    range_coverage,
+    total_variation,
+    wasserstein,
+)
 from tulle._metrics.models import Lesson, MiningScores, propensity, train_on_release
 
 values = st.lists(st.integers(-20, 20), min_size=1, max_size=30)

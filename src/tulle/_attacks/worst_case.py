@@ -17,10 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._attacks.nearest import nearest, spacing
-from tulle._attacks.records import Records
+from tulle._attacks.membership import area_under_curve
+from tulle._attacks.records import Records, nearest, spacing
 from tulle._attacks.result import AttackResult
-from tulle._attacks.traces import area_under_curve
 from tulle._types import Floats, Ints
 
 _FOLDS = 5

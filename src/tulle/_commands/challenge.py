@@ -144,8 +144,8 @@ class _Arena:
         """Make a release, and return the CPU seconds and what it shows of the targets."""
         import numpy as np
 
-        from tulle._attacks.nearest import nearest
-        from tulle._attacks.traces import traces
+        from tulle._attacks.membership import traces
+        from tulle._attacks.records import nearest
         from tulle.auditing._tables import align_made
 
         seed, inside = self.drawn(number)
@@ -170,7 +170,7 @@ def _targets(table: pl.DataFrame, columns: list[Column], units: Ints, rng: Any) 
     """Return one row of each target: those farthest from others, then some of everybody."""
     import numpy as np
 
-    from tulle._attacks.nearest import spacing
+    from tulle._attacks.records import spacing
     from tulle.auditing._tables import align, without_names
 
     records = align(table, without_names(table, columns), None, columns).original
@@ -273,8 +273,8 @@ def _mark(table: pl.DataFrame, columns: list[Column], options: Condensing, seed:
 def _judged(arena: _Arena, state: _State) -> Challenged:
     import numpy as np
 
+    from tulle._attacks.membership import area_under_curve
     from tulle._attacks.shadows import LEAST, challenge_result, steps
-    from tulle._attacks.traces import area_under_curve
 
     count = len(state.seen)
     if count < LEAST:

@@ -216,7 +216,7 @@ def _audited(
     seed: int | None,
 ) -> tuple[list[AttackResult], dict[str, float]]:
     """Return the attacks on the codes, and whether miners still find the same."""
-    from tulle._metrics.answers import same_answers
+    from tulle._metrics.models import same_answers
     from tulle._random import as_generator
     from tulle.auditing._sites import attack_tables
     from tulle.sites._columns import Aliased, Dropped, Matched

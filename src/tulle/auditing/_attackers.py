@@ -15,17 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._attacks.copies import exact_copies, near_copies
 from tulle._attacks.earlier import earlier_inference, earlier_membership, earlier_totals
-from tulle._attacks.homogeneity import homogeneity
-from tulle._attacks.inference import inference
-from tulle._attacks.linkage import linkage, linkage_one_to_one
+from tulle._attacks.inference import homogeneity, inference
+from tulle._attacks.linkage import exact_copies, linkage, linkage_one_to_one, near_copies
 from tulle._attacks.membership import LEAST, membership
-from tulle._attacks.planes import affine_hull
+from tulle._attacks.reconstruction import affine_hull, exact_values, sums_on_grid
 from tulle._attacks.result import AttackResult
 from tulle._attacks.singling_out import COLUMNS, most_telling, singling_out
-from tulle._attacks.sums import sums_on_grid
-from tulle._attacks.values import exact_values
 from tulle._report.model import Attacks
 from tulle.auditing._people import Register, linkability, linkage_known
 from tulle.auditing._tables import Aligned

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from tulle._attacks.copies import BEYOND_CHANCE, EXACT_STORY, beyond_chance
+from tulle._attacks.linkage import BEYOND_CHANCE, EXACT_STORY, beyond_chance
 from tulle._attacks.result import AttackResult
 from tulle._large.facts import HashSample, KeyCount, Keys, mixed, person_keys, row_keys
 from tulle._large.machine import Batches

@@ -10,12 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._attacks.copies import closest_distances
-from tulle._attacks.nearest import MISMATCH, nearest, spacing
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.linkage import closest_distances
+from tulle._attacks.records import MISMATCH, Records, chosen, nearest, spacing
 from tulle._metrics.covariance import agreement, association, spread_behind
-from tulle._metrics.loss import interval_width
-from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
+from tulle._metrics.marginals import interval_width, range_coverage, total_variation, wasserstein
 from tulle._metrics.models import Lesson, train_on_release
 from tulle._metrics.peers import adversarial_accuracy, dcr_share, epsilon_risk
 from tulle._people import distinct_people

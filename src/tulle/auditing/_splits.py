@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._attacks.copies import as_bytes, exact_copies
+from tulle._attacks.linkage import as_bytes, exact_copies
 from tulle._attacks.membership import LEAST
+from tulle._attacks.reconstruction import exact_values
 from tulle._attacks.result import AttackResult, pooled
-from tulle._attacks.values import exact_values
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, spawn

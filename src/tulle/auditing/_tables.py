@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from tulle._attacks.copies import as_bytes, is_in
+from tulle._attacks.linkage import as_bytes, is_in
 from tulle._attacks.records import Records
 from tulle._types import Floats, Ints
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name

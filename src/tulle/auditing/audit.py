@@ -44,7 +44,6 @@ from tulle.auditing._database import (
     planned_on_rows,
 )
 from tulle.auditing._fitness import fitness, whole_cells
-from tulle.auditing._fitness_section import fitness_section
 from tulle.auditing._people import (
     Register,
     breaches,
@@ -410,7 +409,7 @@ def audited(
             "sections": []
             if quick
             else [
-                fitness_section(fit, found.behind_each, k),
+                fit.section,
                 *at_risk,
                 column_section(tables, distances, found.behind_each, k),
                 structure_section(tables, found, k),

@@ -25,9 +25,19 @@ from tulle.auditing._gates import check_limits
 from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.exploring._choice import Choice, Scale, choose, latest, scaled
-from tulle.exploring._folder import Folder, data_digest, point_name
 from tulle.exploring._page import page_of
-from tulle.exploring._points import People, Point, PointSettings, Spec, audit_of, measured, planned
+from tulle.exploring._points import (
+    Folder,
+    People,
+    Point,
+    PointSettings,
+    Spec,
+    audit_of,
+    data_digest,
+    measured,
+    planned,
+    point_name,
+)
 from tulle.exploring._utility import check_scoring
 from tulle.guessing.columns import infer_columns
 from tulle.table._frames import enter

@@ -17,9 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._attacks.linkage import linkage
-from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Records
-from tulle._metrics.loss import interval_widths
+from tulle._attacks.records import Records, nearest
+from tulle._metrics.marginals import interval_widths
 from tulle._metrics.models import Lesson, asked, taught
 from tulle._types import Floats, Ints
 from tulle.condense._classes import read_labels

@@ -24,44 +24,36 @@ from numpy.typing import NDArray
 
 from tulle._attacks.linkage import as_bytes
 from tulle._attacks.records import Records, nearest
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, Scene
 from tulle._types import Codes, Floats, Ints
 
 CLOSE = 0.1  # standard deviations: a number that near is known
 
 
 def inference(
-    original: Records,
-    release: Records,
+    scene: Scene,
     secret: str,
     rng: np.random.Generator,
     *,
     known: Iterable[str] | None = None,
-    control: Records | None = None,
-    attempts: int = 1000,
     who: str = "An acquaintance",
 ) -> AttackResult:
     """Read the column ``secret`` from the released record nearest in the columns ``known``.
 
     All other columns are known, unless said.
     """
+    original, release = scene.original, scene.release
     columns = tuple(name for name in known or original.columns if name != secret)
-    people = original.take(original.sample(attempts, rng))
+    people, outside = scene.people(rng)[1], scene.strangers(rng)
     seen, answers = _answers(release.only(columns), release.only([secret]))
-    right = _read_off(people, seen, answers)
     guess = best_guess(people.only([secret]), release.only([secret]))
-    strange: NDArray[np.bool_] | None = None
-    outside: Records | None = None
-    if control is not None:
-        outside = control.take(control.sample(attempts, rng))
-        strange = _read_off(outside, seen, answers)
-    return AttackResult.of(
+    return AttackResult.on(
         f"inference:{secret}",
-        right,
+        people,
+        _read_off(people, seen, answers),
         guess.sum(),
-        strange,
-        people=people.people,
-        strangers=None if outside is None else outside.people,
+        outside,
+        None if outside is None else _read_off(outside, seen, answers),
         story=_story(who, columns, original, secret),
     )
 
@@ -163,42 +155,35 @@ NEIGHBOURS = 5
 
 
 def homogeneity(
-    original: Records,
-    release: Records,
+    scene: Scene,
     secret: str,
     rng: np.random.Generator,
     *,
     known: Iterable[str] | None = None,
-    control: Records | None = None,
     earlier: Sequence[Records] = (),
-    attempts: int = 1000,
 ) -> AttackResult:
     """Read ``secret`` where the nearest released records all say the same.
 
     With ``earlier`` releases, where a single answer occurs near the person in all of them.
     """
-    columns = tuple(name for name in known or original.columns if name != secret)
-    people = original.take(original.sample(attempts, rng))
-    releases = [release, *earlier]
+    columns = tuple(name for name in known or scene.original.columns if name != secret)
+    people, outside = scene.people(rng)[1], scene.strangers(rng)
+    releases = [scene.release, *earlier]
     sure, right = _believed(people, releases, columns, secret)
-    guess = best_guess(people.only([secret]), release.only([secret]))
-    strange, outside = None, None
-    if control is not None:
-        outside = control.take(control.sample(attempts, rng))
-        strange = _believed(outside, releases, columns, secret)[1]
+    guess = best_guess(people.only([secret]), scene.release.only([secret]))
     told = (
         f"the {NEIGHBOURS} nearest released records: if they all say the same of '{secret}'"
         if not earlier
         else f"the {NEIGHBOURS} nearest records of each release: if only one answer for "
         f"'{secret}' occurs in all"
     )
-    return AttackResult.of(
+    return AttackResult.on(
         f"{'earlier_intersection' if earlier else 'homogeneity'}:{secret}",
+        people,
         right,
         (guess & sure).sum(),
-        strange,
-        people=people.people,
-        strangers=None if outside is None else outside.people,
+        outside,
+        None if outside is None else _believed(outside, releases, columns, secret)[1],
         story=f"A neighbour who knows other columns of a person looks at {told}, they believe it. "
         "Right if it is true; guessing is the commonest answer for those of whom they are sure.",
         details={

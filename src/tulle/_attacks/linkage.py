@@ -17,13 +17,13 @@ the data cannot be linked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.records import Records, between, nearest, spacing
-from tulle._attacks.result import AttackResult, Tries
+from tulle._attacks.result import AttackResult, Scene, Tries
 from tulle._types import Flags, Floats, Ints
 
 _NEAR = 0.1  # of the way to the nearest other person
@@ -40,25 +40,18 @@ _NEAR_STORY = (
 )
 
 
-def exact_copies(
-    original: Records,
-    release: Records,
-    rng: np.random.Generator,
-    *,
-    control: Records | None = None,
-) -> AttackResult:
+def exact_copies(scene: Scene, rng: np.random.Generator) -> AttackResult:
     """Count the people of whom a record appears in the release unchanged, in every column.
 
     All records are tried, none is sampled. On tables of few categories this happens by chance:
     the control says how often. Thirty people among thousands are a small share, but no coincidence.
     """
+    original, release, control = scene.original, scene.release, scene.control
     copied, people = _count_in(original, release), original.n_people
     outside, strangers, details = None, None, {}
     if control is not None:
         outside, strangers = _count_in(control, release), control.n_people
-        if beyond_chance(
-            copied, people, outside, strangers, _as_others(original, release, control)
-        ):
+        if beyond_chance(copied, people, outside, strangers, _as_others(scene, control)):
             own, others = (is_in(release, those).sum() for those in (original, control))
             share = (own - others * people / strangers) / len(release)
             details[BEYOND_CHANCE] = max(0.0, float(share))
@@ -76,28 +69,20 @@ def exact_copies(
     )
 
 
-def near_copies(
-    original: Records,
-    release: Records,
-    rng: np.random.Generator,
-    *,
-    control: Records | None = None,
-    attempts: int = 1000,
-) -> AttackResult:
+def near_copies(scene: Scene, rng: np.random.Generator) -> AttackResult:
     """Count the people from whom a released record differs by almost nothing."""
-    rows = original.sample(attempts, rng)
-    people, apart = original.take(rows), spacing(rows, original)
-    strange, outside = None, None
-    if control is not None:
-        outside = control.take(control.sample(attempts, rng))
+    original, release = scene.original, scene.release
+    rows, people = scene.people(rng)
+    apart, outside, strange = spacing(rows, original), scene.strangers(rng), None
+    if outside is not None:
         strange = _are_near(outside, release, nearest(outside, original).distances[:, 0])
-    return AttackResult.of(
+    return AttackResult.on(
         "near_copies",
+        people,
         _are_near(people, release, apart),
         _are_near(people, release.scrambled(rng), apart).sum(),
+        outside,
         strange,
-        people=people.people,
-        strangers=None if outside is None else outside.people,
         story=_NEAR_STORY,
     )
 
@@ -124,8 +109,9 @@ def beyond_chance(
     return copied > 2 * usual and _chance(copied, people, outside, strangers) < limit
 
 
-def _as_others(original: Records, release: Records, control: Records) -> float:
+def _as_others(scene: Scene, control: Records) -> float:
     """Compute how probable so many copies are, if released records were those of other people."""
+    original, release = scene.original, scene.release
     _, place, times = np.unique(as_bytes(original), return_inverse=True, return_counts=True)
     twins = int((times[place.ravel()] > 1).sum() + is_in(control, original).sum())
     own = int(is_in(release, original).sum())
@@ -184,8 +170,6 @@ def as_bytes(records: Records) -> NDArray[np.void]:
     return joined.view(np.dtype((np.void, joined.shape[1]))).ravel()
 
 
-_Join = Callable[[Records, Records], Ints]  # people, release -> the record given to each
-
 OWN = 0.25  # of the way to the nearest other person
 _CANDIDATES = 10  # released records that a person may be given in the one-to-one attack
 
@@ -197,90 +181,51 @@ _STORY = (
 
 
 def linkage(
-    original: Records,
-    release: Records,
+    scene: Scene,
     rng: np.random.Generator,
     *,
     known: Iterable[str] | None = None,
-    control: Records | None = None,
-    attempts: int = 1000,
     who: str = "An intruder",
+    one_to_one: bool = False,
 ) -> AttackResult:
-    """Link each person to the nearest released record.
+    """Link each person to the nearest released record; ``one_to_one``: each to another one.
 
     The intruder knows the columns ``known`` (all, unless said). Guessing is the same join to a
     release whose columns were shuffled each on its own. For the control the same is tried on
     people who were never in the data.
     """
-    return _attack("linkage", _join_nearest, original, release, rng, known, control, attempts, who)
-
-
-def linkage_one_to_one(
-    original: Records,
-    release: Records,
-    rng: np.random.Generator,
-    *,
-    known: Iterable[str] | None = None,
-    control: Records | None = None,
-    attempts: int = 1000,
-    who: str = "An intruder",
-) -> AttackResult:
-    """Link people to different records so that the sum of the distances is least."""
-    return _attack(
-        "linkage_one_to_one",
-        _join_one_to_one,
-        original,
-        release,
-        rng,
-        known,
-        control,
-        attempts,
-        who,
-    )
-
-
-def is_own(distances: Floats, spacings: Floats, share: float = OWN) -> NDArray[np.bool_]:
-    """Return whether a record at this distance is plainly the person's own."""
-    return np.asarray(distances < share * spacings)
-
-
-def _attack(
-    name: str,
-    join: _Join,
-    original: Records,
-    release: Records,
-    rng: np.random.Generator,
-    known: Iterable[str] | None,
-    control: Records | None,
-    attempts: int,
-    who: str,
-) -> AttackResult:
+    original, release = scene.original, scene.release
+    join = _join_one_to_one if one_to_one else _join_nearest
     columns = tuple(known) if known is not None else original.columns
-    rows = original.sample(attempts, rng)
-    people, apart = original.take(rows), spacing(rows, original)
+    rows, people = scene.people(rng)
+    apart = spacing(rows, original)
     links = join(people.only(columns), release.only(columns))
     shuffled = release.scrambled(rng)
     guesses = join(people.only(columns), shuffled.only(columns))
-    strange, outside = None, None
-    if control is not None:
-        outside = control.take(control.sample(attempts, rng))
+    outside, strange = scene.strangers(rng), None
+    if outside is not None:
         far = nearest(outside, original).distances[:, 0]
         # twins among strangers would compete, people with a twin in the data count for nothing
         _, first, same = np.unique(as_bytes(outside), return_index=True, return_inverse=True)
         found = join(outside.take(first).only(columns), release.only(columns))[same.ravel()]
         strange = _are_own(outside, release, found, far)
     known_text = "all columns" if len(columns) == len(original.columns) else ", ".join(columns)
-    how = "" if join is _join_nearest else ", no record to more than one person"
-    return AttackResult.of(
-        name,
+    how = ", no record to more than one person" if one_to_one else ""
+    return AttackResult.on(
+        "linkage_one_to_one" if one_to_one else "linkage",
+        people,
         _are_own(people, release, links, apart),
         _are_own(people, shuffled, guesses, apart).sum(),
+        outside,
         strange,
-        people=people.people,
-        strangers=None if outside is None else outside.people,
         story=_STORY.format(who=who, known=known_text, attempts=len(people), how=how),
         details={"people with a twin in the data": int((apart == 0).sum())},
     )
+
+
+def is_own(distances: Floats, spacings: Floats, share: float = OWN) -> NDArray[np.bool_]:
+    """Return whether a record at this distance is plainly the person's own."""
+    return np.asarray(distances < share * spacings)
 
 
 def _are_own(people: Records, release: Records, links: Ints, apart: Floats) -> Flags:

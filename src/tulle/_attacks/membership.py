@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.records import Records, nearest
-from tulle._attacks.result import AttackResult, Tries
+from tulle._attacks.result import AttackResult, Scene, Tries
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError
 
@@ -229,25 +229,19 @@ class _Called(NamedTuple):
     telling: list[str]  # the traces with most weight
 
 
-def membership(
-    original: Records,
-    release: Records,
-    control: Records,
-    rng: np.random.Generator,
-    *,
-    attempts: int = 1000,
-) -> AttackResult:
+def membership(scene: Scene, rng: np.random.Generator) -> AttackResult:
     """Tell members from strangers, as many of each, by their traces in the release.
 
     The details hold the area under the curve and the shares named at few false alarms, by the
     names that measures have.
     """
-    if control.n_people < LEAST:
+    original, release, control = scene.original, scene.release, scene.control
+    if control is None or control.n_people < LEAST:
         raise DataError(
             f"membership needs a control of at least {LEAST} people, but there are "
-            f"{control.n_people}: keep more people out of the release"
+            f"{0 if control is None else control.n_people}: keep more people out of the release"
         )
-    tried = min(attempts, original.n_people, control.n_people)
+    tried = min(scene.attempts, original.n_people, control.n_people)
     rows = rng.permutation(original.sample(tried, rng))
     count = min(_TURNS, max(2, control.n_people // LEAST))
     asked: list[_Turn] = []

@@ -22,6 +22,7 @@ for is chosen on one half of the people and tried on the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.inference import CLOSE, best_guess
 from tulle._attacks.records import Records, chosen, nearest
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, Scene
 from tulle._types import Flags, Floats, Ints
 
 _ODD = 1_000_003
@@ -254,19 +255,13 @@ _ATTEMPTS = 400  # people, and as many strangers: each takes thousands of planes
 _RIDGE = 1e-9
 
 
-def affine_hull(
-    original: Records,
-    release: Records,
-    rng: np.random.Generator,
-    *,
-    control: Records | None = None,
-    attempts: int = _ATTEMPTS,
-) -> AttackResult | None:
+def affine_hull(scene: Scene, rng: np.random.Generator) -> AttackResult | None:
     """Read the unknown half of a person's numbers off the nearest plane of released rows.
 
     None if there are fewer than six columns of numbers without gaps that vary.
     """
-    attempts = min(attempts, _ATTEMPTS)
+    scene = replace(scene, attempts=min(scene.attempts, _ATTEMPTS))
+    original, release = scene.original, scene.release
     names = [
         name
         for place, name in enumerate(original.number_names)
@@ -277,23 +272,20 @@ def affine_hull(
     order = rng.permutation(len(names))
     known = [names[place] for place in np.sort(order[: (len(names) + 1) // 2])]
     hidden = [name for name in names if name not in known]
-    people = original.take(original.sample(attempts, rng))
+    people, outside = scene.people(rng)[1], scene.strangers(rng)
     mine = _read_off(people, release, known, hidden)
-    others, outside = None, None
-    if control is not None:
-        outside = control.take(control.sample(attempts, rng))
-        others = _read_off(outside, release, known, hidden)
+    others = None if outside is None else _read_off(outside, release, known, hidden)
     right, strange = _chosen_size(mine, others, rng)
     guesses = np.stack(
         [best_guess(people.only([name]), release.only([name])) for name in hidden], axis=1
     )
-    return AttackResult.of(
+    return AttackResult.on(
         "affine_hull",
+        people,
         _known_mostly(right),
         _known_mostly(guesses).sum(),
+        outside,
         None if strange is None else _known_mostly(strange),
-        people=people.people,
-        strangers=None if outside is None else outside.people,
         story=f"Someone who knows {len(known)} numbers of a person finds the two to five released "
         f"rows whose plane comes nearest to them, and reads the other {len(hidden)} numbers off "
         f"it. Right if more than half of these are within {CLOSE:g} standard deviations.",

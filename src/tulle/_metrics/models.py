@@ -30,18 +30,6 @@ class Lesson(NamedTuple):
     target: NDArray[Any]
 
 
-class MiningScores(NamedTuple):
-    """Accuracy (of classes) or R2 (of numbers) on the same test records."""
-
-    original: float
-    release: float
-
-    @property
-    def ratio(self) -> float:
-        """Return the release's score over the original's; NaN if there was nothing to learn."""
-        return self.release / self.original if self.original > 0 else float("nan")
-
-
 def train_on_release(
     original: Lesson,
     release: Lesson,
@@ -50,14 +38,17 @@ def train_on_release(
     estimator: Any = None,
     classes: bool = True,
     seed: int = 0,
-) -> MiningScores:
+) -> tuple[float, float]:
     """Score one model, taught by the original and by the release, on the same test records.
+
+    Accuracy of classes, R2 of numbers.
 
     ``estimator`` is any scikit-learn classifier (or regressor, if not ``classes``); gradient
     boosting unless said.
     """
     model = boosting(classes, seed) if estimator is None else estimator
-    return MiningScores(*(asked(taught(model, one, classes), test) for one in (original, release)))
+    before, after = (asked(taught(model, one, classes), test) for one in (original, release))
+    return before, after
 
 
 def taught(model: Any, lesson: Lesson, classes: bool) -> Any:

@@ -34,7 +34,8 @@ from tulle._metrics.sense import dependencies, orders, unseen_pairs
 from tulle._plurals import counted
 from tulle._report.model import Block, Section
 from tulle._types import Codes, Floats, Ints
-from tulle.auditing._measures import Associations, ranked
+from tulle.auditing._learning import ranked
+from tulle.auditing._measures import Associations
 from tulle.auditing._tables import Aligned
 from tulle.table.schema import Kind
 

@@ -44,6 +44,7 @@ from tulle.auditing._database import (
     planned_on_rows,
 )
 from tulle.auditing._fitness import fitness, whole_cells
+from tulle.auditing._learning import mining
 from tulle.auditing._people import (
     Register,
     breaches,
@@ -603,7 +604,7 @@ def _metrics(
         **dict.fromkeys(_OF_EACH_COLUMN, min(associations.behind_each.values())),
     }
     if target is not None:
-        scores, tested = measures.mining(tables, target, estimator, model)
+        scores, tested = mining(tables, target, estimator, model)
         found |= scores
         behind |= dict.fromkeys(scores, tested)
     return {name: value for name, value in found.items() if math.isfinite(value)}, behind

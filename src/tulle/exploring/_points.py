@@ -27,12 +27,13 @@ from tulle._json import plain
 from tulle._report.model import Changes, Gate, Verdict
 from tulle._types import FilePath, Ints
 from tulle.auditing._database import compared_rows
+from tulle.auditing._fitness import cluster_metrics
 from tulle.auditing._gates import gate_rows
+from tulle.auditing._learning import utility
 from tulle.auditing._pictures import group_section
 from tulle.auditing._tables import align_made
 from tulle.auditing.audit import Audit, audit_people, audited
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
-from tulle.exploring._utility import utility, utility_of_clusters
 from tulle.table._series import is_class
 from tulle.table.schema import Column, Role
 from tulle.table.split import units_of
@@ -209,10 +210,11 @@ def measured(name: str, spec: Spec, people: People, settings: PointSettings) -> 
         )
     tables = align_made(people.members, release, people.control, columns)
     rng = np.random.default_rng(settings.seed)
-    if settings.task == "clusters":
-        use = utility_of_clusters(tables, rng)
+    clusters = cluster_metrics(tables, rng) if settings.task == "clusters" else {}
+    if settings.task == "clusters":  # too few different records to be clustered part nobody
+        score, scoring = clusters.get("cluster_agreement", 0.0), "clusters"
     else:
-        use = utility(tables, people.target, settings.scoring, rng)
+        score, scoring = utility(tables, people.target, settings.scoring, rng)
     common: dict[str, Any] = {"k": settings.k, "attempts": settings.attempts, "quick": quick}
     common["title"] = f"Release with {spec.label}"
     whole = compared_rows((people.members, release, people.control), columns)
@@ -226,9 +228,9 @@ def measured(name: str, spec: Spec, people: People, settings: PointSettings) -> 
         made,
         released=release.height,
         **worst(found.result["attacks"]),
-        utility=use.score,
-        scoring=use.scoring,
-        metrics={**found.result["metrics"], **use.metrics},
+        utility=score,
+        scoring=scoring,
+        metrics={**found.result["metrics"], **clusters},
         attacks=found.result["attacks"],
         verdict=found.verdict,
         gates=found.result["gates"],

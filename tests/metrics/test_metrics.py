@@ -14,7 +14,6 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.neighbors import KNeighborsClassifier
 
 from tulle._metrics.covariance import association, covariance_compatibility, spread_behind
-from tulle._metrics.groups import group_facts, group_rows
 from tulle._metrics.marginals import (
     interval_width,
     interval_widths,
@@ -23,6 +22,7 @@ from tulle._metrics.marginals import (
     wasserstein,
 )
 from tulle._metrics.models import Lesson, propensity, train_on_release
+from tulle.auditing._pictures import group_facts, group_section
 
 values = st.lists(st.integers(-20, 20), min_size=1, max_size=30)
 
@@ -207,8 +207,8 @@ def test_propensity_does_not_learn_people_by_heart() -> None:
 
 def test_groups_by_size_and_level() -> None:
     assert group_facts([4, 6])["undersized_groups"] == 0
-    rows = group_rows([4, 4, 6], [3, 3, 5])
-    assert rows == [
+    _, chart = group_section([4, 4, 6], [3, 3, 5])["blocks"]
+    assert chart["rows"] == [
         {"size": 4, "level": 3, "groups": 2, "count": 8},
         {"size": 6, "level": 5, "groups": 1, "count": 6},
     ]

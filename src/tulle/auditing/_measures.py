@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tulle._attacks.linkage import closest_distances
@@ -15,9 +16,12 @@ from tulle._metrics.covariance import agreement, association, spread_behind
 from tulle._metrics.marginals import interval_width, range_coverage, total_variation, wasserstein
 from tulle._metrics.peers import adversarial_accuracy, dcr_share, epsilon_risk
 from tulle._people import distinct_people
+from tulle._relations.language import parse_rule
+from tulle._relations.values import Values, broken, is_text, unit_of
+from tulle._report.model import Changes, Section, Table
 from tulle._threads import on_all_cores
 from tulle._types import Floats
-from tulle.auditing._tables import Aligned
+from tulle.auditing._tables import Aligned, opened
 from tulle.table.schema import Role
 
 _MOST_COMPARED = 4_000  # records of each table, all with all
@@ -216,3 +220,45 @@ def _total_spread(records: Records) -> float:
         shares = np.unique(records.codes[:, place], return_counts=True)[1] / len(records)
         spread += MISMATCH * (1 - float(shares @ shares)) / 2
     return spread
+
+
+# Rules of the policy.
+
+
+def stated_rules(rules: Sequence[str], original: Any, release: Any) -> Changes:
+    """Count the released rows that break rules of the policy, the worst rule first.
+
+    Numbers are compared with the precision of the original. A rule about a column that was not
+    released is left out.
+    """
+    before, after = opened("original", original), opened("release", release)
+    units = {name: unit_of(before[name]) for name in before.columns if name in after.columns}
+    values = Values(after, units, _merged(before, after))
+    parsed = [parse_rule(text, before.columns) for text in rules]
+    kept = [rule for rule in parsed if all(name in after.columns for name in rule.columns)]
+    if not kept:
+        return {}
+    wrong = {rule.text: broken(rule, values) for rule in kept}
+    shares: list[list[Any]] = [[text, float(rows.mean())] for text, rows in wrong.items()]
+    table: Table = {"type": "table", "columns": ["rule", "broken"], "rows": shares}
+    shares.sort(key=lambda row: -row[1])
+    section: Section = {
+        "id": "stated-rules",
+        "title": "Rules of the policy",
+        "text": "Share of released rows that break each rule that the policy states.",
+        "blocks": [table],
+    }
+    any_broken = float(np.any(list(wrong.values()), axis=0).mean())
+    return {"metrics": {"stated_rules_broken": any_broken}, "sections": [section]}
+
+
+def _merged(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, str]:
+    """Return the words that stand for rare values: one in a column that the original lacks."""
+    found = {}
+    for name in after.columns:
+        if name in before.columns and is_text(after.schema[name]):
+            words = after[name].cast(pl.String).drop_nulls().unique()
+            new = words.filter(~words.is_in(before[name].cast(pl.String).unique().implode()))
+            if len(new) == 1:
+                found[name] = str(new[0])
+    return found

@@ -30,8 +30,8 @@ from tulle import Condenser, audit, read_table
 from tulle._attacks.membership import membership
 from tulle._attacks.reconstruction import affine_hull, exact_values, sums_on_grid
 from tulle._attacks.result import Scene
-from tulle.auditing._refits import worst_cases
 from tulle.auditing._tables import align
+from tulle.auditing._worst_case import worst_cases
 from tulle.errors import PrivacyError, PrivacyWarning
 
 SEED = 1

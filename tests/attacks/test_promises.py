@@ -13,7 +13,7 @@ from tulle import ClassCondenser, Condenser, audit
 from tulle._attacks.reconstruction import affine_hull, sums_on_grid
 from tulle._attacks.records import Records
 from tulle._attacks.result import Scene
-from tulle.auditing._refits import worst_cases
+from tulle.auditing._worst_case import worst_cases
 from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 
 

@@ -54,8 +54,8 @@ from tulle.auditing._people import (
     uniques,
 )
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
-from tulle.auditing._refits import FITS, worst_cases
 from tulle.auditing._tables import Aligned, align, entries_of, opened, refuse_true_keys
+from tulle.auditing._worst_case import FITS, worst_cases
 from tulle.database.database import Database
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy

@@ -266,7 +266,7 @@ def climb(sizes: Sequence[int], measure: Measure, *, fresh: bool = True) -> Clim
         if points[-1].verdict is None or _use(points[-1]) == "bad":
             break  # groups that are larger still are of no more use
     while True:
-        best = min(_last(points), key=_rank)
+        best = min(list({point.spec.k: point for point in points}.values()), key=_rank)
         if best.spec.round == "whole" or best.verdict is None:
             return Climbed(best, points)
         points.append(measure(best.spec.k or 0, "whole"))
@@ -279,11 +279,6 @@ def _promising(point: Point) -> bool:
 
 def _use(point: Point) -> str:
     return "none" if point.verdict is None else point.verdict["use"]["level"]
-
-
-def _last(points: Sequence[Point]) -> list[Point]:
-    """Return what was measured last of each k."""
-    return list({point.spec.k: point for point in points}.values())
 
 
 def _rank(point: Point) -> tuple[int, int, float]:

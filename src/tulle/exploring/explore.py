@@ -402,14 +402,9 @@ def _people(
             )
         return People(frame, outside.select(frame.columns), known)
     whole = People(frame, frame.clear(), known)
-    share = _enough_apart(whole.count) if holdout is None else holdout
+    share = min(_MOST_APART, max(0.1, _APART / max(1, whole.count))) if holdout is None else holdout
     rows = split_rows(frame, share, person=whole.person, target=whole.target, random_state=seed)
     return replace(whole, members=frame[rows.members], control=frame[rows.control])
-
-
-def _enough_apart(people: int) -> float:
-    """Return the share to keep out: a tenth, or as much of a small table as decides something."""
-    return min(_MOST_APART, max(0.1, _APART / max(1, people)))
 
 
 def _columns(frame: pl.DataFrame, target: str | None, columns: Any) -> tuple[Column, ...]:

@@ -37,4 +37,6 @@ def distinct_people(keys: Integers, people: Integers | None, size: int) -> Ints:
         seen = np.zeros(size * span, dtype=bool)
         seen[pairs] = True
         return np.count_nonzero(seen.reshape(size, span), axis=1)
-    return np.bincount(np.unique(pairs) // span, minlength=size)
+    pairs.sort()  # np.unique takes thirty times as long
+    begins = np.append(True, pairs[1:] != pairs[:-1])
+    return np.bincount(pairs[begins] // span, minlength=size)

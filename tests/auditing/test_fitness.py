@@ -253,3 +253,15 @@ def test_effects_of_what_hardly_anybody_has_are_not_judged() -> None:
     found, told = fitness_module._effects(align(common, lost, None, None), rng)
     assert found["effects_lost"] > 0.2
     assert "rare" in str(told)
+
+
+def test_a_column_in_another_scale_is_no_cause_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    age, school = rng.uniform(20, 60, 600), rng.normal(size=600)
+    wage = np.exp(1 + 0.03 * age + 0.3 * school + rng.normal(0, 0.3, 600))
+    table = pl.DataFrame({"age": age, "school": school, "wage": wage, "lwage": np.log(wage)})
+    repeated = fitness_module._repeated(align(table, table, None, None).original)
+    assert repeated == ["lwage"]
+    # what is left of the effects is what an analyst asks for: age and school on wage, and back
+    found, _ = fitness_module._effects(align(table, table, None, None), rng)
+    assert found["effects_lost"] == 0

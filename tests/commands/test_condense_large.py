@@ -204,6 +204,34 @@ def test_rules_are_found_on_a_sample_and_kept_in_every_block(source: Path, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("target", [(), ("--target", "city")])
+def test_survey_weights_of_the_blocks_add_up(
+    source: Path, tmp_path: Path, target: tuple[str, ...]
+) -> None:
+    rng = np.random.default_rng(3)
+    factor = 1 + pl.Series(rng.uniform(0, 1, 1_000)) + (pl.col("city") == "Bern")
+    table = visits().with_columns(anweight=factor.round(4))
+    table.write_csv(source)
+    release = tmp_path / "r.parquet"
+    result = run(source, "-o", release, "--k", 5, "--seed", 1, *target)
+    assert result.exit_code == 0, result.output
+    made = pl.read_parquet(release / "*.parquet")
+    blocks = len(list(release.glob("*.parquet")))
+    assert blocks > 1
+    assert made["anweight"].sum() == pytest.approx(table["anweight"].sum(), rel=1e-5)
+    shares, means = [], []
+    for one in (table, made):
+        weights = one["anweight"]
+        cities = one.group_by("city").agg(pl.col("anweight").sum())
+        shares.append(dict(cities.iter_rows()))
+        means.append(float((one["income"] * weights).sum() / weights.sum()))
+    most = float(table["anweight"].max())  # what one person says, in each block
+    assert shares[1] == pytest.approx(shares[0], abs=2 * blocks * most)
+    assert means[1] == pytest.approx(means[0], abs=15)  # the standard error is 13
+    assert read_manifest(release).columns["anweight"]["role"] == "weight"
+
+
+@pytest.mark.slow
 def test_given_rules_and_diversity_are_kept_in_every_block(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

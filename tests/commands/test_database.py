@@ -395,6 +395,11 @@ def test_a_release_and_its_report_are_written_both_or_neither(
     with pytest.raises(KeyboardInterrupt):
         quickly(folder, tmp_path / "release", policy, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
+    monkeypatch.undo()
+    monkeypatch.setattr("tulle.releases._folders.sync_folder", interrupted)  # it is there then
+    with pytest.raises(KeyboardInterrupt):
+        quickly(folder, tmp_path / "release", policy, **options)
+    assert {"release", "release.manifest.json", "report.json"} <= {*os.listdir(tmp_path)}
 
 
 def test_an_interrupted_split_leaves_nothing(

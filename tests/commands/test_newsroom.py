@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from scipy.sparse import csr_array
 
 from tulle import Sketches, SketchKNeighborsClassifier
-from tulle._commands import _sketch_search
+from tulle._commands import _sketch_audit
 from tulle._commands import sketch as sketch_command
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PrivacyError
@@ -68,10 +68,9 @@ class _Attacked:
     def __init__(self, risks: dict[float, float], finished: dict[float, float]) -> None:
         self.risks, self.finished, self.tried = risks, finished, []
 
-    def on_sample(self, records, delta, rng, tried, parameters):  # type: ignore[no-untyped-def]
-        row = {"delta": delta, "suppressed": 0.0, "neighbour_recall": 1 / (1 + delta)}
-        tried.append(row | {"median_components": 8.0, "risk": self.risks.get(delta, 0.0)})
-        return tried[-1]
+    def on_sample(self, records, name, delta, rng, parameters):  # type: ignore[no-untyped-def]
+        row = {name: delta, "suppressed": 0.0, "neighbour_recall": 1 / (1 + delta)}
+        return row | {"median_components": 8.0, "risk": self.risks.get(delta, 0.0)}
 
     def on_release(self, made, target):  # type: ignore[no-untyped-def]
         delta = self.tried.pop(0)
@@ -88,7 +87,7 @@ def test_a_delta_counts_if_the_next_one_passes_too_and_the_finished_sketches_dec
     out = tmp_path / "s.parquet"
     asked = (texts, "-o", out, "--text", "body", "--target-risk", "10%", "--no-audit", "--json")
     attacked = _Attacked(RISKS, {3.0: 0.16, 4.0: 0.02, 6.0: 0.3})
-    monkeypatch.setattr(_sketch_search, "_try", attacked.on_sample)
+    monkeypatch.setattr(_sketch_audit, "_try", attacked.on_sample)
     monkeypatch.setattr(sketch_command, "_target_gate", attacked.on_release)
     attacked.tried = [3.0, 4.0]
     told = json.loads(run(*asked).stdout)
@@ -105,7 +104,7 @@ def test_a_delta_counts_if_the_next_one_passes_too_and_the_finished_sketches_dec
 def test_where_no_delta_passes_both_verdicts_one_sentence_says_so(
     texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_sketch_search, "_try", _Attacked(RISKS, {}).on_sample)
+    monkeypatch.setattr(_sketch_audit, "_try", _Attacked(RISKS, {}).on_sample)
     asked = ("--text", "body", "--target-risk", "10%", "--json", "--accept-risk", "a trial")
     told = json.loads(run(texts, "-o", tmp_path / "s.parquet", *asked).stdout)
     assert told["delta"] == 3.0
@@ -120,8 +119,8 @@ def test_where_no_delta_passes_both_verdicts_one_sentence_says_so(
 
 def test_a_delta_that_passes_both_verdicts_needs_no_trade() -> None:
     rows = [{"delta": d, "neighbour_recall": 0.9, "risk": 0.01} for d in (1.0, 2.0)]
-    assert _sketch_search.trade(rows, [1.0]) == ""
-    assert _sketch_search.trade([], []) == ""
+    assert _sketch_audit.trade("delta", rows, [1.0]) == ""
+    assert _sketch_audit.trade("delta", [], []) == ""
 
 
 def test_labels_and_risks_that_cannot_be(texts: Path, tmp_path: Path) -> None:
@@ -145,14 +144,29 @@ def test_labels_and_risks_that_cannot_be(texts: Path, tmp_path: Path) -> None:
 def test_no_delta_is_found_where_every_one_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
-    def leaking(_: object, delta: float, *others: object) -> dict[str, float]:
-        row = {"delta": delta, "suppressed": delta / 4, "neighbour_recall": None, "risk": 0.5}
-        tried.append(row)
-        others[1].append(row)  # type: ignore[attr-defined]
-        return row
+    def leaking(_: object, name: str, delta: float, *others: object) -> dict[str, float]:
+        tried.append(
+            {"delta": delta, "suppressed": delta / 4, "neighbour_recall": None, "risk": 0.5}
+        )
+        return tried[-1]
 
-    monkeypatch.setattr(_sketch_search, "_try", leaking)
+    monkeypatch.setattr(_sketch_audit, "_try", leaking)
     records = SparseRecords(csr_array(np.ones((5, 3))), None)
     with pytest.raises(PrivacyError, match="delta 3: risk 50.0%"):
-        _sketch_search.find_deltas(records, 0.1, np.random.default_rng(0))
+        _sketch_audit.find_settings("delta", records, 0.1, np.random.default_rng(0))
     assert [row["delta"] for row in tried] == [0.25, 0.5, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.slow
+def test_k_is_looked_for_where_the_model_is_k_variance(texts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sketches.parquet"
+    asked = (texts, "-o", out, "--text", "body", "--model", "k-variance", "--json", "--seed", 1)
+    risky = ("--target-risk", "95%", "--accept-risk", "bound by contract")
+    told = json.loads(run(*asked, *risky).stdout)
+    tried = told["tried"]
+    assert [row["k"] for row in tried] == sorted(row["k"] for row in tried)
+    assert next(row["risk"] for row in tried if row["k"] == told["k"]) <= 0.95
+    assert "delta" not in tried[0]
+    refused = run(*asked, "--target-risk", "5%", "-k", 20, "--force")
+    assert isinstance(refused.exception, ParameterError)
+    assert "looks for k" in str(refused.exception)

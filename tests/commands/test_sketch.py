@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from tulle import SecretKey, Sketcher
 from tulle._commands import sketch as workflow
 from tulle._commands._decision import Refused
-from tulle._commands.sketch import Sample
+from tulle._commands._sketch_audit import Sample
 from tulle._files import OutputExists
 from tulle._metrics.sketches import dot_errors, neighbour_recall
 from tulle.cli import tulle

@@ -8,10 +8,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle import ClassCondenser, Condenser, DataError, PrivacyWarning
+from tulle import (
+    ClassCondenser,
+    Condenser,
+    Database,
+    DatabaseCondenser,
+    DataError,
+    ParameterError,
+    PrivacyWarning,
+    StreamCondenser,
+)
 from tulle.condense._weights import WeightTotals, rake
 from tulle.table._rare import Crowd
-from tulle.table.schema import Schema
+from tulle.table.schema import Column, Kind, Role, Schema
 
 pytestmark = pytest.mark.slow
 
@@ -110,6 +119,41 @@ def test_classes_have_their_totals() -> None:
     release = X.with_columns(region=y)
     for value, total in totals(table, "region").items():
         assert totals(release, "region")[value] == pytest.approx(total, abs=2 * table["w"].max())
+
+
+def test_linked_tables_have_the_totals_of_each() -> None:
+    people, rng = survey(600).with_columns(id=pl.int_range(600)), np.random.default_rng(1)
+    who = rng.integers(0, 600, 1_500)
+    visits = people.select("id", own="w")[who].with_columns(
+        cost=pl.Series(rng.normal(100, 10, 1_500).round(1)),
+        w=pl.Series(rng.uniform(1, 3, 1_500).round(3)),
+    )
+    columns = {
+        "people": [Column("w", Kind.DECIMAL, Role.WEIGHT)],
+        "visits": [Column("w", Kind.DECIMAL, Role.WEIGHT)],
+    }
+    tables = {"people": people, "visits": visits.drop("own")}
+    links = {"visits": ("id", "people")}
+    given = Database(tables, people="people", key="id", links=links, columns=columns)
+    release = DatabaseCondenser(10, random_state=0).fit_resample(given)
+    most = 2 * float(people["w"].max())
+    for value, total in totals(people, "region").items():
+        assert totals(release["people"], "region")[value] == pytest.approx(total, abs=most)
+    assert release["visits"]["w"].sum() == pytest.approx(visits["w"].sum(), rel=1e-5)
+    assert mean(release["visits"], "cost") == pytest.approx(mean(visits, "cost"), abs=0.3)
+    visits = visits.drop("w").rename({"own": "w"})  # the person's, in each of their rows
+    tables = {"people": people.drop("w"), "visits": visits}
+    columns.pop("people")
+    given = Database(tables, people="people", key="id", links=links, columns=columns)
+    released = DatabaseCondenser(10, random_state=0).fit_resample(given)["visits"]
+    assert released.group_by("id").agg(pl.col("w").n_unique())["w"].max() == 1
+    assert released["w"].sum() == pytest.approx(visits["w"].sum(), rel=1e-5)
+
+
+def test_a_stream_refuses_weights_and_says_why() -> None:
+    stream = StreamCondenser(10, columns={"w": "weight"}, init_size=100)
+    with pytest.raises(ParameterError, match="column 'w' has the role 'weight'.*came in between"):
+        stream.partial_fit(survey(200))
 
 
 def test_whole_weights_stay_whole() -> None:

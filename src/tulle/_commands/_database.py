@@ -283,7 +283,7 @@ def _refuse_unlinked(made: LinkedRelease) -> None:
         raise PrivacyError("released rows lead to nobody: nothing was written")
     for name, columns in made.original.columns.items():
         for column in columns:
-            word = column.kind in (Kind.CATEGORY, Kind.TEXT) and not column.keep_rare
+            word = column.kind is Kind.CATEGORY and not column.keep_rare
             if word and column.name in made.frames[name].columns:
                 _refuse_rare(made, name, column.name)
 

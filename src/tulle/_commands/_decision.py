@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._commands._copies import Put, written_beside
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
-from tulle.errors import ParameterError, PrivacyError
+from tulle.errors import ParameterError, PrivacyError, TulleError
 from tulle.io._formats import display_name, refuse_read_only
 
 if TYPE_CHECKING:
@@ -162,14 +162,25 @@ class Job:
 
     @contextmanager
     def reported(self, found: Audit) -> Iterator[None]:
-        """Write the report before the release; it is not left where the block fails."""
+        """Write the report before the release; it is not left where the block writes none."""
         self.save_report(found)
+        before = self._manifest()
         try:
             yield
-        except BaseException:
-            if self.report is not None:
+        except BaseException:  # which may come when the release is there already
+            if self.report is not None and self._manifest() == before:
                 Path(self.report).unlink(missing_ok=True)
             raise
+
+    def _manifest(self) -> Manifest | None:
+        """Return the manifest that is at the place of the release."""
+        from tulle.releases import has_manifest, read_manifest
+
+        try:
+            there = self.report is not None and has_manifest(self.output)
+            return read_manifest(self.output) if there else None
+        except TulleError:
+            return None
 
     def save_report(self, found: Audit | None, *, released: bool = False) -> None:
         """Write the report, if one is asked for; an error says what became of the release."""

@@ -47,7 +47,6 @@ from tulle.condense._shaped import (
     refuse_broken,
     rule_notes,
     settle_rules,
-    with_labels,
 )
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
@@ -272,9 +271,8 @@ class BlockPlan:
         part._fit_part(frame, self.schema, encoder, self.settled, rng, classes)
         synthesis = part._synthesis
         drawn = synthesis.draw(None, rng)
-        if classes is not None and isinstance(synthesis, Papers):
-            codes = classes.classes.draw(np.zeros(drawn.height, dtype=np.int64), rng)
-            drawn = with_labels(drawn, classes.classes.labels, codes, encoder)
+        if part._totals is not None:  # those of the blocks add up
+            drawn = part._totals.calibrate(drawn)
         broken = refuse_broken(synthesis.plan, drawn, accept=part.accept_broken_rules)
         names = [*encoder.codecs, *([] if self.units.name is None else [self.units.name])]
         return drawn.select(names), BlockSummary(
@@ -440,7 +438,7 @@ class PartedRelease(GroupAttributes):
         return self.plan.units.labels.classes
 
     @property
-    def _weakest(self) -> Shape | Papers:
+    def _synthesis(self) -> Shape | Papers:
         """Return a synthesis whose sentence holds for every record."""
         synthesis = self.plan.condenser._unfitted()
         assert not isinstance(synthesis, LinkedRows), "people are not kept together in blocks"

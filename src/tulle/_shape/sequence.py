@@ -210,7 +210,7 @@ class Target:
             drawn = drawn + _numbers(known.columns[f"before {self.name}"])
         elif self.line is not None:
             line = line if self.decimals is None else np.round(line, self.decimals)
-            drawn = np.clip(drawn + line, *self.line.bounds)
+            drawn = _folded(drawn + line, *self.line.bounds)
         return drawn if self.decimals is None else np.round(drawn, self.decimals) + 0.0
 
 
@@ -567,6 +567,13 @@ def _features(name: str, known: Known) -> list[str]:
         if own and known.coders[feature].size > 1:
             found.append(feature)
     return found
+
+
+def _folded(values: Floats, low: float, high: float) -> Floats:
+    """Turn what lies beyond an end back inside: cut off, it would be a heap at the end."""
+    values = np.where(values < low, 2 * low - values, values)
+    values = np.where(values > high, 2 * high - values, values)
+    return np.clip(values, low, high)
 
 
 def _with_same(now: CategoryColumn, before: Column) -> CategoryColumn:

@@ -48,6 +48,7 @@ _TOLD, _TOLD_QUICKLY = 4000, 1000  # records of each side that a classifier lear
 _FRESH = 100  # records of the control from which it stands for the people to be told apart from
 _REGRESSED = 20_000  # records of each side
 _MOST_DUMMIES, _MOST_CAUSES, _FEWEST_EFFECTS = 8, 60, 5
+_SAME_ORDER = 0.99  # correlation of ranks: one column is the other in another scale
 _SEVERAL = 0.05  # of the people: what fewer have is not regressed on
 _LINE = 30  # people of a subgroup that a line is drawn through
 
@@ -456,6 +457,8 @@ def _effects(
         for name in tables.columns
         if name not in derived and _is_told_of_many(tables.original.only([name]))
     ]
+    repeated = _repeated(tables.original.only(told)) if told else ()
+    told = [name for name in told if name not in repeated]
     if not told:
         return {}, None
     original, release = tables.original.only(told), tables.release.only(told)
@@ -476,6 +479,20 @@ def _effects(
     gone = np.flatnonzero(found.lost)[:1]
     told = [f"that of '{names[found.causes[i]]}' on '{names[found.outcomes[i]]}'" for i in gone]
     return {"effects_lost": found.share}, told[0] if told else None
+
+
+def _repeated(records: Records) -> list[str]:
+    """Name the numbers that are another one in another scale, such as its logarithm.
+
+    Next to both, the effect of either is that of what bends the scale, which nobody asks for.
+    """
+    from scipy.stats import rankdata
+
+    if len(records.number_names) < 2:
+        return []
+    alike = np.abs(np.nan_to_num(np.corrcoef(rankdata(records.numbers, axis=0), rowvar=False)))
+    later = np.triu(alike > _SAME_ORDER, 1).any(axis=0)
+    return [name for name, repeats in zip(records.number_names, later) if repeats]
 
 
 def _is_told_of_many(column: Records) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import rich_click as click
 
@@ -11,7 +11,7 @@ from tulle._checks import check_share
 from tulle._choices import REPORTS
 from tulle.errors import ParameterError
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
 
 
 FILE = click.Path(readable=False)  # a file or URI, not looked at here; shells complete it
@@ -26,96 +26,6 @@ class ReportFile(click.Path):
         return str(value)
 
 
-source = click.argument("source", type=FILE, metavar="INPUT")
-output = click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=FILE,
-    metavar="OUTPUT",
-    help="Where to write the release: a file, or URI#table.",
-)
-policy = click.option(
-    "--policy", type=FILE, metavar="FILE", help="Column roles and parameters (TOML)."
-)
-report = click.option(
-    "--report",
-    type=ReportFile(),
-    metavar="FILE",
-    default=None,
-    help="Also audit, and write a report: .html, .json or .md.",
-)
-seed = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    envvar="TULLE_SEED",
-    default=None,
-    help="Repeat a release exactly. Other users of a machine can read it in a command line: better "
-    "in the variable TULLE_SEED. Default: the operating system's randomness.",
-)
-seed_of_attacks = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    envvar="TULLE_SEED",
-    default=None,
-    help="Repeat the attacks exactly. Default: the operating system's randomness.",
-)
-sign_key = click.option(
-    "--sign-key",
-    type=FILE,
-    envvar="TULLE_SIGN_KEY",
-    metavar="FILE",
-    help="Sign the manifest with this private key (tulle keygen). Default: TULLE_SIGN_KEY, if set.",
-)
-force = click.option("--force", is_flag=True, help="Replace existing output.")
-as_json = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
-
-
-accept_risk = click.option(
-    "--accept-risk",
-    metavar="REASON",
-    help="Write the release although the verdict on privacy is bad; REASON goes into the manifest.",
-)
-
-
-audit = click.option(
-    "--audit/--no-audit",
-    default=None,
-    help="Attack the release before it is written: without, the verdict is undecided.  [audit]",
-)
-
-
-def releasing(command: Command) -> Command:
-    """Add the options of every command that writes a release."""
-    return _with_options(command, output)
-
-
-def previewing(command: Command) -> Command:
-    """Add the same options, for a command that can also run without writing anything."""
-    optional = click.option(
-        "-o",
-        "--output",
-        type=FILE,
-        metavar="OUTPUT",
-        help="Where to write the release: a file, or URI#table.",
-    )
-    return _with_options(command, optional)
-
-
-def _with_options(command: Command, where: Callable[[Command], Command]) -> Command:
-    given = (as_json, force, sign_key, seed, accept_risk, report, policy, where, source)
-    for option in given:
-        command = option(command)
-    return command
-
-
-def require(context: Any, *names: str) -> None:
-    """Raise as click does for parameters that are missing."""
-    for parameter in context.command.params:
-        if parameter.name in names and context.params[parameter.name] is None:
-            raise click.MissingParameter(ctx=context, param=parameter)
-
-
 class Share(click.ParamType):
     """A share: ``0.1%``, ``0.001``."""
 
@@ -128,15 +38,134 @@ class Share(click.ParamType):
             self.fail(str(error.named("it")), param, ctx)
 
 
-plain = click.option(
-    "--plain",
-    is_flag=True,
+# Kinds of options: what all of a kind share is said here, once. The last word is the help.
+
+
+def switch(*words: str, **more: Any) -> Option:
+    """Make an option that is there or not; None stands for not, so that a policy may say it."""
+    return click.option(*words[:-1], help=words[-1], is_flag=True, **{"default": None, **more})
+
+
+def file(*words: str, **more: Any) -> Option:
+    """Make an option that names a file, which shells complete."""
+    return click.option(*words[:-1], help=words[-1], **{"type": FILE, "metavar": "FILE", **more})
+
+
+def column(*words: str, **more: Any) -> Option:
+    """Make an option that names a column."""
+    return click.option(*words[:-1], help=words[-1], metavar="COLUMN", **more)
+
+
+def choice(values: Sequence[str], *words: str, **more: Any) -> Option:
+    """Make an option that is one of some words."""
+    return click.option(*words[:-1], help=words[-1], type=click.Choice(values), **more)
+
+
+def whole(*words: str, least: int | None = None, **more: Any) -> Option:
+    """Make an option that is a whole number, perhaps of at least so much."""
+    kind = int if least is None else click.IntRange(least)
+    return click.option(*words[:-1], help=words[-1], type=kind, **more)
+
+
+def share(*words: str, **more: Any) -> Option:
+    """Make an option that is a share: ``0.1%``, ``0.001``."""
+    return click.option(*words[:-1], help=words[-1], type=Share(), **more)
+
+
+_GATES = {
+    "linkage": "that a record is joined to its person",
+    "copies": "that people's records are copied exactly",
+    "inference": "that a secret column is inferred",
+    "membership": "that it shows who was in the data",
+    "singling-out": "that one person is picked out",
+    "reconstruction": "that people's numbers are recovered",
+    "homogeneity": "that groups share a secret",
+    "earlier": "of all releases together",
+    "worst-case": "of the worst case",
+}
+
+
+def gates(*more: str) -> Option:
+    """Make the limits of an audit: those of every release, and ``more``."""
+    named = [name for name in _GATES if name not in ("earlier", "worst-case") or name in more]
+
+    def adding(command: Any) -> Any:
+        told = "Lowest score ratio allowed (trained on release / on original)."
+        command = click.option("--min-accuracy-ratio", type=float, help=told)(command)
+        for name in reversed(named):
+            command = share(f"--max-{name}", f"Limit on the risk {_GATES[name]}.")(command)
+        return command
+
+    return adding
+
+
+source = click.argument("source", type=FILE, metavar="INPUT")
+_RELEASE = "Where to write the release: a file, or URI#table."
+output = file("-o", "--output", _RELEASE, required=True, metavar="OUTPUT")
+policy = file("--policy", "Column roles and parameters (TOML).")
+report = file("--report", "Also audit, and write a report: .html, .json or .md.", type=ReportFile())
+control = file("--control", "People held out of INPUT (tulle split).")
+holdout = share("--holdout", "Keep a share of the people (10%) out of the release, as the control "
+                "of the audit.")  # fmt: skip
+target = column("--target", "The column that a miner wants to predict.")
+force = click.option("--force", is_flag=True, help="Replace existing output.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print machine-readable JSON.")
+accept_risk = click.option(
+    "--accept-risk",
+    metavar="REASON",
+    help="Write the release although the verdict on privacy is bad; REASON goes into the manifest.",
+)
+audit = click.option(
+    "--audit/--no-audit",
     default=None,
-    help="Write CSV in the normalised form (commas, UTF-8, 12.5, 2024-07-20), not as INPUT is.",
+    help="Attack the release before it is written: without, the verdict is undecided.  [audit]",
 )
-holdout = click.option(
-    "--holdout",
-    type=Share(),
-    metavar="SHARE",
-    help="Keep a share of the people (10%) out of the release, as the control of the audit.",
+plain = switch(
+    "--plain",
+    "Write CSV in the normalised form (commas, UTF-8, 12.5, 2024-07-20), not as INPUT is.",
 )
+sign_key = file(
+    "--sign-key",
+    "Sign the manifest with this private key (tulle keygen). Default: TULLE_SIGN_KEY, if set.",
+    envvar="TULLE_SIGN_KEY",
+)
+
+
+def _seed(told: str) -> Option:
+    return whole(
+        "--seed",
+        f"{told} Default: the operating system's randomness.",
+        least=0,
+        envvar="TULLE_SEED",
+    )
+
+
+seed = _seed(
+    "Repeat a release exactly. Other users of a machine can read it in a command line: better "
+    "in the variable TULLE_SEED."
+)
+seed_of_attacks = _seed("Repeat the attacks exactly.")
+seed_of_split = _seed("Repeat a split exactly.")
+
+
+def releasing(command: Any) -> Any:
+    """Add the options of every command that writes a release."""
+    return _with_options(command, output)
+
+
+def previewing(command: Any) -> Any:
+    """Add the same options, for a command that can also run without writing anything."""
+    return _with_options(command, file("-o", "--output", _RELEASE, metavar="OUTPUT"))
+
+
+def _with_options(command: Any, where: Option) -> Any:
+    for option in (as_json, force, sign_key, seed, accept_risk, report, policy, where, source):
+        command = option(command)
+    return command
+
+
+def require(context: Any, *names: str) -> None:
+    """Raise as click does for parameters that are missing."""
+    for parameter in context.command.params:
+        if parameter.name in names and context.params[parameter.name] is None:
+            raise click.MissingParameter(ctx=context, param=parameter)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from tulle._relations.language import Call, ColumnRule, Name, Node
+from tulle._people import people_among
+from tulle._relations.language import Call, ColumnRule, Name, Node, quote
 from tulle._relations.plan import Plan
 from tulle._relations.values import numbers_of
 from tulle._shape.columns import take_rows
@@ -25,7 +27,15 @@ from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import check_people, common_level
 from tulle.condense._row_rules import PlacedRule, Placing, Sum, TableNames
-from tulle.condense._row_tables import MOVED, FittedRows, RowDemands, RowTable, Sheet, value_at
+from tulle.condense._row_tables import (
+    CONSTANT,
+    MOVED,
+    FittedRows,
+    RowDemands,
+    RowTable,
+    Sheet,
+    value_at,
+)
 from tulle.condense._shaped import (
     Block,
     RuleSummary,
@@ -36,7 +46,7 @@ from tulle.condense._shaped import (
 )
 from tulle.table._encoder import TableEncoder
 from tulle.table._rare import Crowd
-from tulle.table.schema import Schema
+from tulle.table.schema import Kind, Schema
 
 _DRAWINGS = 4  # histories of each person, of which one is released
 _TRIES = 20  # of people whose rows would not end in time
@@ -81,6 +91,9 @@ class Histories:
         lifted = [one for sheet in sheets.values() for one in sheet.lifted]
         self.summaries = {column.name for rank, column, _ in lifted if rank != MOVED}
         self.structural = {text for sheet in sheets.values() for text in sheet.rules}
+        self.beginnings = [] if self.rules is not None else _equal_beginnings(sheets, tables, k)
+        for parent, text in self.beginnings:
+            sheets[parent].rules.append(text)
         rules = None if self.rules is None else self._of(sheets, placed, name)
         people = sheets[name].summarised()
         facts = self._fit_people(sheets[name], people, rules, levels, grouper)
@@ -137,7 +150,7 @@ class Histories:
         own = [take_rows(c, np.flatnonzero(learnt)) for c in self._traits(frames, persons)]
         people = self._draw_people(min(len(learnt), _MOST_TRIED), rng)
         drawn, _, owners = self._draw_rows(pl.concat([people] * _DRAWINGS), rng)
-        traits = self._traits(drawn, self._persons(owners))
+        traits = self._traits(drawn, self.persons_of(owners))
         found = fit_odds(own, traits, _DRAWINGS, k, 2 * k, rng)
         self.odds = found if found.trees else None
 
@@ -150,7 +163,7 @@ class Histories:
             found += traits_of(rows, persons[table.name], whole.height, self.shown[table.name])
         return found
 
-    def _persons(self, owners: Mapping[str, Ints]) -> dict[str, Ints]:
+    def persons_of(self, owners: Mapping[str, Ints]) -> dict[str, Ints]:
         """Return the person of each drawn row."""
         found: dict[str, Ints] = {}
         for table in self.tables:
@@ -220,6 +233,7 @@ class Histories:
         self._summarise(whole, owners)
         checked = refuse_broken(self.people.plan, whole[self.name], accept=accept)
         self.broken |= checked
+        owners[self.name] = np.arange(people.height)
         frames = {self.name: whole[self.name].select(self.columns)}
         frames |= {table.name: whole[table.name].select(table.columns) for table in self.tables}
         return frames, owners
@@ -243,7 +257,7 @@ class Histories:
         if self.odds is None:
             return self._draw_rows(people, rng)
         whole, seen, owners = self._draw_rows(pl.concat([people] * _DRAWINGS), rng)
-        traits = self._traits(whole, self._persons(owners))
+        traits = self._traits(whole, self.persons_of(owners))
         chosen = self.odds.choose(traits, _DRAWINGS, rng)
         kept = self._rows_of(chosen, owners, whole[self.name].height)
         owners = {name: owner for name, (_, owner) in kept.items() if name != self.name}
@@ -310,7 +324,7 @@ class Histories:
     def rules_kept(self) -> list[RuleSummary]:
         """Return the rules that are kept, those that were found in the tables among them."""
         sums = [RuleSummary(one.text, False, 0.0) for one in self.sums]
-        kept = []
+        kept = [RuleSummary(text, True, 0.0) for _, text in self.beginnings]
         for plan in self.plans.values():
             for one, summary in zip(plan.rules, summarise_rules(plan)):
                 plain = {*one.rule.columns} - self.summaries
@@ -358,6 +372,33 @@ class Histories:
         return found
 
 
+def _equal_beginnings(
+    sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int
+) -> list[tuple[str, str]]:
+    """Find tables whose rows begin with those of a sibling in nearly everybody.
+
+    Each rule comes with the table of the parents.
+    """
+    firsts: dict[str, list[str]] = {}
+    for table in tables:
+        time = sheets[table.name].time
+        firsts.setdefault(table.parent, []).extend([table.summary("min", time)] if time else [])
+    found = []
+    for parent, names in firsts.items():
+        lifted = {column.name: series for _, column, series in sheets[parent].lifted}
+        sheet = sheets[parent].table
+        for name, other in pairwise(names):
+            if lifted[name].dtype != lifted[other].dtype:
+                continue
+            both = (lifted[name].is_not_null() & lifted[other].is_not_null()).to_numpy()
+            apart = (lifted[name] != lifted[other]).fill_null(False).to_numpy()
+            who = None if sheet is None else sheet.people
+            people = people_among(both, who)
+            if people >= 2 * k and people_among(apart, who) <= (1 - CONSTANT) * people:
+                found.append((parent, f"{quote(other)} = {quote(name)}"))
+    return found
+
+
 _EVERYBODY = "\0people"
 
 
@@ -382,7 +423,8 @@ class LinkedRows:
         """Learn from the rows of people, and return what is known of the groups of people."""
         assert block.people is not None
         check_people(np.zeros(len(block.people), np.int64), block.levels, block.people)
-        schema = Schema(encoder.columns_)
+        # what codes of texts are learnt from is text
+        schema = Schema(replace(c, kind=Kind.TEXT) if c.text else c for c in encoder.columns_)
         who = np.unique(block.people, return_inverse=True)[1]
         levels = np.zeros(int(who.max()) + 1, dtype=np.int64)
         np.maximum.at(levels, who, block.levels)

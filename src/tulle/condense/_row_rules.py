@@ -72,7 +72,7 @@ class Placing:
             parse_rule(text, [])  # which says what is wrong
         tables = sorted((name for name in self.tables if name), key=len, reverse=True)
         named = "|".join(map(re.escape, tables)) or r"(?!)"
-        summaries = re.compile(rf"\b({_SUMMARIES})\(\s*({named})(?:\.([^()]+?))?\s*\)")
+        summaries = re.compile(rf"`?\b({_SUMMARIES})\(\s*({named})(?:\.([^()]+?))?\s*\)`?")
         found = list(summaries.finditer(text))
         if found:
             self._across(text, summaries, found, original or text)

@@ -30,7 +30,7 @@ from tulle.table._rare import Crowd
 from tulle.table._words import topics_of
 from tulle.table.schema import Column, Kind, Role, Schema
 
-_CONSTANT = 0.995  # of the parents with several rows: a column that changes in fewer is constant
+CONSTANT = 0.995  # of the parents with several rows: a column that changes in fewer is constant
 _RISES = 0.995  # of the people: a time that rises in so many gives the order
 # what a table hands up to its parent, in the order in which it is drawn
 _COUNT, _TIME, MOVED, _MEAN = range(4)
@@ -300,7 +300,7 @@ class Sheet:
         for name in whole.columns:
             changing = len(np.unique(table.owner[changes[name]]))
             inner = name in self.frame.columns and self.frame.height
-            if inner and name != self.time and changing <= (1 - _CONSTANT) * several:
+            if inner and name != self.time and changing <= (1 - CONSTANT) * several:
                 self._move(name, parent, whole[name], begin, none, count, exceptions=changing)
         if self.time is not None:
             self._hand_time(parent, rows, begin, np.maximum(end, 0), none, count, settings)
@@ -349,7 +349,7 @@ class Sheet:
             parent._add(_TIME, replace(column, name=name), value_at(series, at, none))
             if none.any():
                 parent.rules.append(f"{quote(name)} is missing if {quote(count)} < 1")
-        parent.rules.append(f"{quote(first)} is not missing if {quote(count)} > 0")
+            parent.rules.append(f"{quote(name)} is not missing if {quote(count)} > 0")
         if series.dtype.is_numeric() or series.dtype.is_temporal():
             gap = least_gap(numbers_of(series), rows, self.table, settings)
             more = f" + {gap!r} * ({quote(count)} - 1)" if gap else ""

@@ -8,8 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from tulle._checks import check_flag, check_int
 from tulle._people import distinct_people
@@ -17,14 +15,17 @@ from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._shape.quantiles import draw_threshold
 from tulle._types import Ints
+from tulle.condense._estimators import Estimator, check_is_fitted
 from tulle.condense._grouping import Grouper, check_facts
 from tulle.condense._histories import Histories, new_keys
-from tulle.condense._levels import check_levels, check_people, level_column
+from tulle.condense._levels import check_levels, check_people, common_level, level_column
 from tulle.condense._notes import warn_weaker
 from tulle.condense._row_tables import RowTable
 from tulle.condense._shaped import rule_notes
+from tulle.condense._weights import WeightTotals
 from tulle.database.database import Database
 from tulle.errors import ParameterError
+from tulle.table._rare import Crowd
 from tulle.table.schema import Kind, Role, Schema
 
 _PEOPLE = "\0people"
@@ -34,7 +35,7 @@ _EXACT = (
 )
 
 
-class DatabaseCondenser(BaseEstimator):
+class DatabaseCondenser(Estimator):
     """Condense the tables of some people, and draw the tables of other people from them.
 
     People are condensed first, one row each: their own columns, how many rows they have in other
@@ -136,11 +137,15 @@ class DatabaseCondenser(BaseEstimator):
             name, frame, schema, _row_tables(database, name), levels, Grouper(rng, levels)
         )
         self._rng, self._database = rng, _KeyedTables(database)
+        self._totals = self._weights_of(database, levels, rng)
         lots = None if self.exact_totals else rng
         self._look_ups = _look_ups(database, int(levels.max()), lots)
         self.rules_ = self._histories.rules_kept()
-        notes = [_left_out(table, n, int(levels.max())) for table, n in database.orphans.items()]
-        notes = [note for note in notes if note]
+        notes = [
+            _left_out(name, count, shown=database.strays[name] >= levels.max())
+            for name, count in database.orphans.items()
+            if count
+        ]
         weaker = [_EXACT] if self.exact_totals else []
         self.notes_ = weaker + notes + self._histories.notes + rule_notes(self.rules, self.rules_)
         warn_weaker(weaker)
@@ -166,6 +171,9 @@ class DatabaseCondenser(BaseEstimator):
         frames, owners = self._histories.draw(people, self._rng, accept=self.accept_broken_rules)
         self.broken_rules_ = self._histories.broken
         released = self._database.with_keys(frames, owners, self._rng)
+        persons = self._database.named(self._histories.persons_of(owners))
+        for name, totals in self._totals.items():
+            released[name] = totals.calibrate(released[name], persons.get(name))
         released |= self._database.empty | self._look_ups
         exits = self._database.exits
         return {name: exits[name].leave(frame) for name, frame in released.items()}
@@ -205,6 +213,20 @@ class DatabaseCondenser(BaseEstimator):
             return np.full(database.n_people, self.k)
         frame = database.tables[database.people]
         return check_levels(level_column(frame, names[0], plain=False), frame.height)
+
+    def _weights_of(
+        self, database: Database, levels: Ints, rng: np.random.Generator
+    ) -> dict[str, WeightTotals]:
+        """Return what the survey weights of each table that has some add up to."""
+        found, k = {}, common_level(levels)
+        for name, persons in database.persons.items():
+            table, schema = database.tables[name], _schema(database, name)
+            every = np.ones(table.height, dtype=bool)
+            crowd = Crowd.of_kept(k, levels[persons] <= k, persons, rng)
+            totals = WeightTotals.of(table, schema, crowd, every, exact=self.exact_totals)
+            if totals is not None:
+                found[name] = totals
+        return found
 
     def _check_parameters(self, database: Database) -> None:
         if not isinstance(database, Database):
@@ -253,7 +275,7 @@ class _KeyedTables:
                     keys[column] = above[there][owners[name]]
             for key in self.keys.get(name, ()):
                 if key not in keys and key not in frame.columns:
-                    keys[key] = new_keys(frame.height, self.types[name][key], rng)
+                    keys[key] = new_keys(len(owners[name]), self.types[name][key], rng)
             made[name] = dict(zip(frame.columns, frame)) | keys
         return {
             name: pl.DataFrame(
@@ -263,10 +285,13 @@ class _KeyedTables:
         }
 
 
-def _left_out(table: str, count: int, k: int) -> str:
-    """Say how many rows lead to nobody, if any do; fewer than ``k`` are not counted."""
-    rows = counted(count, "row", "lead") if count >= k else f"fewer than {k:,} rows lead"
-    return f"table '{table}': {rows} to nobody: left out" if count else ""
+def _left_out(table: str, count: int, *, shown: bool) -> str:
+    """Say that rows lead to nobody; how many only where they name as many people as anybody asks.
+
+    Rows of one person whom the table of people lacks, however many, would be counted else.
+    """
+    rows = counted(count, "row", "lead") if shown else "some rows lead"
+    return f"table '{table}': {rows} to nobody: left out"
 
 
 def _schema(database: Database, name: str) -> Schema:

@@ -230,6 +230,7 @@ class Database:
         named = root.select(self.keys[self.people]).drop_nulls()
         self._repeats = named.n_unique() < named.height
         self.orphans: dict[str, int] = {}
+        self.strays: dict[str, int] = {}  # different links of these: about how many people's
         self.owners: dict[str, Ints] = {}  # the row of the parent, for each row
         self.persons: dict[str, Ints] = {}  # the person of each row, numbered from 0
         places = named.unique(maintain_order=True).with_row_index(_ROW)
@@ -283,6 +284,7 @@ class Database:
         known = found.is_not_null()
         if name != self.people or not known.all():
             self.orphans[name] = int((~known).sum())
+            self.strays[name] = asked.filter(~known).n_unique()
         table = table.with_columns(found.alias(_ROW)).filter(known)
         by = [_ROW, *self.order.get(name, ())]
         table = table.sort(by, maintain_order=True, nulls_last=True)

@@ -13,9 +13,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from tulle._types import Ints
 from tulle.errors import PrivacyError
-from tulle.rules._classic import algo1a, removals_needed
+from tulle.rules._classic import add_antecedent, algo1a, take_away
 from tulle.rules._measures import MinedRules, side_effects
 from tulle.rules._search import Impact, RemovalSearch, best
 from tulle.rules._sensitive import Codes, EditedCounts, Edits, SensitiveRules, count_sets
@@ -58,9 +57,7 @@ def _plans(sensitive: SensitiveRules, impact: Impact, rng: np.random.Generator) 
 def _mixed(
     sensitive: SensitiveRules, impact: Impact, growing: list[int], rng: np.random.Generator
 ) -> Edits | None:
-    """Plan removals for the other rules, then additions for the growing ones, until all are
-    hidden.
-    """
+    """Plan removals for the other rules, then additions for the growing ones, until all hide."""
     others = [r for r in range(len(sensitive)) if r not in growing]
     edits = Edits.none(sensitive.baskets)
     if others:
@@ -72,50 +69,7 @@ def _mixed(
             return edits
         for r in visible:
             if r in growing:
-                _grow_antecedent(sensitive, edits, r)
+                add_antecedent(sensitive, edits, r, partly=False)
             else:
-                _take_consequent(sensitive, edits, r)
+                take_away(sensitive, edits, r, sensitive.consequent[r][0])
     return None
-
-
-def _grow_antecedent(sensitive: SensitiveRules, edits: Edits, r: int) -> None:
-    """Add a rule's antecedent to baskets without its consequent, the least changed first."""
-    counts = EditedCounts(sensitive, edits)
-    left, sure = sensitive.antecedent[r], sensitive.confidence[r]
-    assert sure is not None
-    support, antecedent = len(counts.rows(sensitive.whole[r])), len(counts.rows(left))
-    if sensitive.hidden(r, support, antecedent):
-        return
-    need = support * sure.denominator // sure.numerator + 1 - antecedent
-    missing = np.full(len(sensitive.baskets), len(left))
-    for item in left:
-        missing[counts.rows([item])] -= 1
-    missing[counts.rows(sensitive.consequent[r])] = 0  # they would support the whole rule
-    lacking = np.flatnonzero(missing)
-    order = np.lexsort((sensitive.baskets.lengths[lacking], missing[lacking]))
-    _add(edits, counts, lacking[order][:need], left)
-
-
-def _add(edits: Edits, counts: EditedCounts, rows: Ints, items: Codes) -> None:
-    for item in items:
-        new = np.setdiff1d(rows, counts.rows([item]))
-        edits.added_rows = np.concatenate((edits.added_rows, new))
-        edits.added_items = np.concatenate((edits.added_items, np.full(len(new), item)))
-
-
-def _take_consequent(sensitive: SensitiveRules, edits: Edits, r: int) -> None:
-    """Remove an item of a rule's consequent from the shortest baskets that always had it."""
-    counts = EditedCounts(sensitive, edits)
-    rows, item = counts.rows(sensitive.whole[r]), sensitive.consequent[r][0]
-    antecedent = len(counts.rows(sensitive.antecedent[r]))
-    need = removals_needed(
-        len(rows),
-        antecedent,
-        int(sensitive.limit[r]),
-        sensitive.confidence[r],
-        lowers_antecedent=False,
-    )
-    cells = sensitive.baskets.cells(item)
-    cells = cells[edits.kept[cells] & np.isin(sensitive.baskets.row_of[cells], rows)]
-    lengths = sensitive.baskets.lengths[sensitive.baskets.row_of[cells]]
-    edits.kept[cells[np.argsort(lengths, kind="stable")][:need]] = False

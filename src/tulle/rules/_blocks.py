@@ -66,10 +66,7 @@ def mine_block(block: Transactions, share: Fraction) -> CandidateItemsets:
 def count_block(block: Transactions, wanted: Sequence[Names]) -> list[int]:
     """Return how many baskets of a block hold each itemset."""
     code = {name: place for place, name in enumerate(block.names.tolist())}
-    coded = [[code.get(name, -1) for name in names] for names in wanted]
-    present = [items for items in coded if min(items) >= 0]
-    counts = iter(count_sets(block, present) if present else ())
-    return [next(counts) if min(items) >= 0 else 0 for items in coded]
+    return count_sets(block, [[code.get(name, -1) for name in names] for names in wanted])
 
 
 def share_of(owner: str, min_support: Share, baskets: int) -> Fraction:

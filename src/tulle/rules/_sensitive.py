@@ -282,17 +282,13 @@ class Edits:
     def apply(self, baskets: Transactions) -> Transactions:
         """Return the edited baskets."""
         if self.blocked is not None:
-            return self._with_unknown(baskets)
+            sure = baskets.keeping(self.kept & ~self.blocked)
+            unknown = baskets.keeping(self.blocked).adding(self.open_rows, self.open_items)
+            return Transactions(sure.indptr, sure.items, sure.names, unknown)
         released = baskets.keeping(self.kept)
         if len(self.added_rows):
             released = released.adding(self.added_rows, self.added_items)
         return released
-
-    def _with_unknown(self, baskets: Transactions) -> Transactions:
-        assert self.blocked is not None
-        sure = baskets.keeping(self.kept & ~self.blocked)
-        unknown = baskets.keeping(self.blocked).adding(self.open_rows, self.open_items)
-        return Transactions(sure.indptr, sure.items, sure.names, unknown)
 
     def n_touched(self, baskets: Transactions) -> int:
         """Count the baskets in which any cell changed."""
@@ -335,8 +331,11 @@ class EditedCounts:
 
 
 def count_sets(baskets: Transactions, itemsets: Sequence[Sequence[int]]) -> list[int]:
-    """Count the supports of some itemsets from the rows, in one pass over the cells."""
-    wanted = sorted({item for items in itemsets for item in items})
+    """Count the supports of some itemsets from the rows, in one pass over the cells.
+
+    An item of -1 is one that no basket holds.
+    """
+    wanted = sorted({item for items in itemsets for item in items} - {-1})
     wide = len(wanted) >= 2**16  # 16 bits are sorted by counting
     table: Any = np.full(len(baskets.names), len(wanted), dtype=np.int64 if wide else np.uint16)
     table[wanted] = np.arange(len(wanted))
@@ -351,12 +350,12 @@ def count_sets(baskets: Transactions, itemsets: Sequence[Sequence[int]]) -> list
         mask[rows[order[begin:end]]] = True
         held.append(np.packbits(mask))
     return [
-        int(np.bitwise_count(_common(held, table[list(items)].tolist())).sum())
+        0 if min(items) < 0 else int(np.bitwise_count(_common(held, table[list(items)])).sum())
         for items in itemsets
     ]
 
 
-def _common(held: list[npt.NDArray[np.uint8]], places: list[int]) -> npt.NDArray[np.uint8]:
+def _common(held: list[npt.NDArray[np.uint8]], places: Any) -> npt.NDArray[np.uint8]:
     common = held[places[0]]
     for place in places[1:]:
         common = common & held[place]

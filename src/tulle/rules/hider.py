@@ -17,19 +17,7 @@ from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules._additions import best_adding
 from tulle.rules._blocking import blocking, refuse_middles
-from tulle.rules._classic import (
-    algo1a,
-    algo1b,
-    algo2a,
-    algo2b,
-    iga,
-    maxfia,
-    minfia,
-    naive,
-    ra,
-    rra,
-    swa,
-)
+from tulle.rules._classic import CLASSICAL, algo1a, swa
 from tulle.rules._measures import MinedRules, changed_share, side_effects
 from tulle.rules._search import Impact, best
 from tulle.rules._sensitive import (
@@ -85,9 +73,7 @@ def checked(
     n_baskets: int,
     method: str,
 ) -> Report:
-    """Return the report from counts (support, antecedent's support); raise an error if a rule is
-    visible.
-    """
+    """Report counts (support, antecedent's support); raise an error if a rule is visible."""
     seen = [
         str(rule)
         for rule, counts, limit in zip(rules, after, limits)
@@ -103,9 +89,7 @@ def checked(
 
 
 def failure(report: Report, minimum: int, sure: Fraction) -> float:
-    """Return the hiding failure: of the rules that could be mined before, the share that still
-    can.
-    """
+    """Compute the share of the rules that could be mined before which still can."""
     before = sum(minable(line, "before", minimum, sure) for line in report)
     after = sum(minable(line, "after", minimum, sure) for line in report)
     return after / before if before else 0.0
@@ -206,18 +190,7 @@ def _named(baskets: Transactions, items: Codes) -> str:
     return "{" + ", ".join(str(baskets.names[item]) for item in items) + "}"
 
 
-SIMPLE = {
-    "iga": iga,
-    "minfia": minfia,
-    "maxfia": maxfia,
-    "naive": naive,
-    "rra": rra,
-    "ra": ra,
-    "algo1a": algo1a,
-    "algo1b": algo1b,
-    "algo2a": algo2a,
-    "algo2b": algo2b,
-}
+SIMPLE = {**CLASSICAL, "algo1a": algo1a}
 
 
 class RuleHider(BaseEstimator):
@@ -376,7 +349,11 @@ class RuleHider(BaseEstimator):
 
         thresholds = self._thresholds(wishes.rules, rng)
         sensitive = SensitiveRules.find(baskets, wishes.rules, thresholds)
-        before = self._mined(baskets)
+        before = None
+        if self.min_support is not None:
+            name = type(self).__name__
+            minimum = support_count(name, self.min_support, len(baskets))
+            before = MinedRules.of(baskets, minimum, confidence_if_any(name, self.min_confidence))
         kept_sets = lookup(baskets, wishes.keep)
         adding = self.additions or self.method == "algo1a"
         refuse_contradictions(sensitive, kept_sets, before, adding=adding)
@@ -434,15 +411,6 @@ class RuleHider(BaseEstimator):
         margins = drawn_margins(name, rules, self.margin, rng)
         return Thresholds(name, self.min_support, self.min_confidence, self.disclosure, margins)
 
-    def _mined(self, baskets: Transactions) -> MinedRules | None:
-        if self.min_support is None:
-            return None
-        name = type(self).__name__
-        confidence = confidence_if_any(name, self.min_confidence)
-        return MinedRules.of(
-            baskets, support_count(name, self.min_support, len(baskets)), confidence
-        )
-
     def _hide(
         self,
         sensitive: SensitiveRules,
@@ -457,14 +425,7 @@ class RuleHider(BaseEstimator):
         if self.method == "best":
             assert before is not None
             nodes = nodes_of(before.rules.itemsets, kept_sets)
-            impact = Impact(
-                sensitive.baskets,
-                before.rules,
-                before.minimum,
-                before.confidence,
-                before.sensitive(sensitive),
-                nodes,
-            )
+            impact = Impact(sensitive.baskets, before, before.sensitive(sensitive), nodes)
             if self.additions:
                 return best_adding(sensitive, before, impact, kept_sets, rng)
             return best(sensitive, impact, rng)

@@ -12,7 +12,7 @@ from tulle.cli import _options as options
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="The port; 0 takes any that is free."
 )
-@click.option("--no-browser", is_flag=True, help="Print the link only.")
+@options.switch("--no-browser", "Print the link only.")
 def command(folder: str, port: int, no_browser: bool) -> None:
     """Open the app in a browser: from a table in FOLDER to its release, without typing.
 

@@ -15,31 +15,22 @@ from tulle.cli import _output as output
 @options.releasing
 @options.holdout
 @options.plain
-@click.option(
-    "--control", type=options.FILE, metavar="FILE", help="People held out of INPUT (tulle split)."
-)
-@click.option(
-    "--method", type=click.Choice(BASELINES), help="How to change the table.  [generalize]"
-)
-@click.option("--k", "-k", type=int, help="generalize: how many people look alike.  [10]")
+@options.control
+@options.choice(BASELINES, "--method", "How to change the table.  [generalize]")
+@options.whole("--k", "-k", "generalize: how many people look alike.  [10]")
 @click.option(
     "--noise",
     type=float,
     help="Noise in standard deviations of a column.  [randomize: 0.5; rotate: 0]",
 )
-@click.option(
-    "--components", type=int, metavar="N", help="rotate: project onto N random directions.  [all]"
-)
+@options.whole("--components", "rotate: project onto N random directions.  [all]", metavar="N")
 @click.option("--keep", type=float, help="randomize: chance that a category stays.  [0.8]")
-@click.option(
-    "--target", metavar="COLUMN", help="The column to predict; generalize leaves it as it is."
-)
-@click.option(
+@options.column("--target", "The column to predict; generalize leaves it as it is.")
+@options.switch(
     "--recover",
-    is_flag=True,
-    help="INPUT is a randomised release: write the distributions that its columns had before.",
+    "INPUT is a randomised release: write the distributions that its columns had before.",
 )
-@click.option("--bins", type=int, default=20, help="--recover: cells of a number.  [20]")
+@options.whole("--bins", "--recover: cells of a number.  [20]", default=20)
 def command(recover: bool, bins: int, as_json: bool, source: str, **arguments: Any) -> None:
     """Generalise, randomise or rotate a table, row by row, to compare with condensation.
 

@@ -12,19 +12,18 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.source
-@click.option(
+@options.file(
     "-o",
     "--output",
+    "Where rounds and page go. A run that was stopped goes on from there.  [challenge]",
     default="challenge",
-    type=options.FILE,
     metavar="FOLDER",
-    help="Where rounds and page go. A run that was stopped goes on from there.  [challenge]",
 )
 @click.option("--hours", type=click.FloatRange(0), help="How long attackers may work.")
 @click.option("--minutes", type=click.FloatRange(0), help="The same in minutes.  [10]")
 @options.policy
-@click.option("--target", metavar="COLUMN", help="Condense class by class of this column.")
-@click.option("--k", "-k", type=click.IntRange(2), help="Smallest group of each release.  [10]")
+@options.column("--target", "Condense class by class of this column.")
+@options.whole("--k", "-k", "Smallest group of each release.  [10]", least=2)
 @click.option("--synthesis", metavar="NAME", help="How records are drawn.  [shape]")
 @options.seed_of_attacks
 @options.as_json

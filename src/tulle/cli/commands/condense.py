@@ -21,96 +21,59 @@ if TYPE_CHECKING:
 @options.releasing
 @options.holdout
 @options.plain
-@click.option(
-    "--control", type=options.FILE, metavar="FILE", help="People held out of INPUT (tulle split)."
-)
+@options.control
 @options.audit
-@click.option(
-    "--k",
-    "-k",
-    type=int,
-    default=None,
-    help="Minimum group size. Default: the smallest of 10 to 100 that passes the audit.",
+@options.whole(
+    "--k", "-k", "Minimum group size. Default: the smallest of 10 to 100 that passes the audit."
 )
-@click.option(
-    "--quick", is_flag=True, default=None, help="Try fewer sizes on fewer releases: a first answer."
+@options.switch("--quick", "Try fewer sizes on fewer releases: a first answer.")
+@options.whole("--people", "How many people to release.  [as many]", least=1, metavar="N")
+@options.column(
+    "--levels", "Column with each record's own minimum group size; 6..10: drawn, for a trial."
 )
-@click.option(
-    "--people", type=click.IntRange(1), metavar="N", help="How many people to release.  [as many]"
-)
-@click.option(
-    "--levels",
-    metavar="COLUMN",
-    help="Column with each record's own minimum group size; 6..10: drawn, for a trial.",
-)
-@click.option("--target", metavar="COLUMN", help="Condense each class of this column separately.")
-@click.option(
+@options.column("--target", "Condense each class of this column separately.")
+@options.whole(
     "--min-group",
-    type=int,
+    "No group smaller than T; without --k, the group size is T or a multiple of it.",
     metavar="T",
-    help="No group smaller than T; without --k, the group size is T or a multiple of it.",
 )
-@click.option("--grouping", type=click.Choice(GROUPINGS), help="How to form groups.  [fast]")
+@options.choice(GROUPINGS, "--grouping", "How to form groups.  [fast]")
 @click.option(
     "--time",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
     help="Time budget of --grouping best.",
 )
-@click.option("--synthesis", type=click.Choice(SYNTHESES), help="How to draw records.  [shape]")
-@click.option(
-    "--exact-moments", is_flag=True, default=None, help="Reproduce each group's moments exactly."
+@options.choice(SYNTHESES, "--synthesis", "How to draw records.  [shape]")
+@options.switch("--exact-moments", "Reproduce each group's moments exactly.")
+@options.switch(
+    "--exact-totals", "Keep the table's totals instead of drawing them: closer, and less private."
 )
-@click.option(
-    "--exact-totals",
-    is_flag=True,
-    default=None,
-    help="Keep the table's totals instead of drawing them: closer, and less private.",
+@options.choice(SMALL_CLASSES, "--small-classes", "What to do with classes smaller than a group.")
+@options.choice(
+    ON_INFEASIBLE, "--on-infeasible", "What to do with records whose level no group can meet."
 )
-@click.option(
-    "--small-classes",
-    type=click.Choice(SMALL_CLASSES),
-    help="What to do with classes smaller than a group.",
+@options.switch(
+    "--accept-broken-rules", "Release even if a rule of the policy cannot be kept everywhere."
 )
-@click.option(
-    "--on-infeasible",
-    type=click.Choice(ON_INFEASIBLE),
-    help="What to do with records whose level no group can meet.",
-)
-@click.option(
-    "--accept-broken-rules",
-    is_flag=True,
-    default=None,
-    help="Release even if a rule of the policy cannot be kept everywhere.",
-)
-@click.option(
-    "--strict",
-    is_flag=True,
-    default=None,
-    help="Refuse a table with columns that may identify people, instead of leaving them out.",
+@options.switch(
+    "--strict", "Refuse a table with columns that may identify people, instead of leaving them out."
 )
 @click.option(
     "--rows",
     metavar="N",
     help="Records to draw, or quotas such as ill=yes:500,no:500.  [as many as INPUT has]",
 )
-@click.option(
+@options.whole(
     "--copies",
-    type=int,
+    "Draws of the same model, OUTPUT and its neighbours NAME.2, NAME.3, ...  [1]",
     metavar="M",
-    help="Draws of the same model, OUTPUT and its neighbours NAME.2, NAME.3, ...  [1]",
 )
-@click.option(
-    "--ledger",
-    is_flag=True,
-    default=None,
-    help="Measure how far estimates lie from those of INPUT, for tulle estimate.",
+@options.switch(
+    "--ledger", "Measure how far estimates lie from those of INPUT, for tulle estimate."
 )
-@click.option(
-    "--codebook",
-    is_flag=True,
-    default=None,
-    help="Describe the columns of the release beside it, as JSON and as a page.",
+@options.switch(
+    "--codebook", "Describe the columns of the release beside it, as JSON and as a page."
 )
 @click.option(
     "--memory",
@@ -118,12 +81,12 @@ if TYPE_CHECKING:
     help="Memory to use, such as 500MB or 2GB: a larger table is condensed in parts, into the "
     "folder OUTPUT.  [half of the machine's]",
 )
-@click.option(
+@options.choice(
+    ENGINES,
     "--engine",
-    type=click.Choice(ENGINES),
+    "Where the work is done; spark takes the session of spark-submit or opens one.",
     default=ENGINES[0],
     show_default=True,
-    help="Where the work is done; spark takes the session of spark-submit or opens one.",
 )
 @click.option("--master", metavar="URL", help="The cluster of --engine spark, such as local[2].")
 def command(as_json: bool, source: str, engine: str, master: str | None, **arguments: Any) -> None:

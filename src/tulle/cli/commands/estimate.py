@@ -11,15 +11,12 @@ from tulle.cli import _output as output
 @click.command()
 @click.argument("release", type=options.FILE, metavar="RELEASE")
 @click.argument("question", metavar="QUESTION")
-@click.option(
+@options.switch(
     "--population",
-    is_flag=True,
-    help="Widen the intervals to cover the value in the population, not only in the original.",
+    "Widen the intervals to cover the value in the population, not only in the original.",
 )
-@click.option(
-    "--weight",
-    metavar="COLUMN",
-    help="Survey weights, or none; by default the column of this role in the manifest.",
+@options.column(
+    "--weight", "Survey weights, or none; by default the column of this role in the manifest."
 )
 @options.as_json
 def command(

@@ -10,8 +10,6 @@ from tulle._choices import SYNTHESES, TASKS
 from tulle.cli import _options as options
 from tulle.cli import _output as output
 
-_GATE = options.Share()
-
 
 class _Listed(click.ParamType):
     """Words or numbers with commas between them."""
@@ -25,25 +23,20 @@ class _Listed(click.ParamType):
 
 @click.command()
 @options.source
-@click.option(
+@options.file(
     "-o",
     "--output",
+    "Where points and page go. A run that was stopped goes on from there.",
     required=True,
-    type=options.FILE,
     metavar="FOLDER",
-    help="Where points and page go. A run that was stopped goes on from there.",
 )
-@click.option("--target", metavar="COLUMN", help="What a miner wants to predict.")
+@options.column("--target", "What a miner wants to predict.")
 @options.policy
-@click.option(
+@options.share(
     "--holdout",
-    type=options.Share(),
-    metavar="SHARE",
-    help="Share of the people to keep out, as the control.  [10%, up to 30% of a small table]",
+    "Share of the people to keep out, as the control.  [10%, up to 30% of a small table]",
 )
-@click.option(
-    "--control", type=options.FILE, metavar="FILE", help="People kept out of INPUT (tulle split)."
-)
+@options.file("--control", "People kept out of INPUT (tulle split).")
 @click.option(
     "--k",
     "-k",
@@ -57,26 +50,17 @@ class _Listed(click.ParamType):
     metavar="NAME,...",
     help=f"How records are drawn: {', '.join(SYNTHESES)}.  [shape,uniform]",
 )
-@click.option(
-    "--task",
-    type=click.Choice(TASKS),
-    help="What a release is for: to predict, or to find clusters.  [predict]",
+@options.choice(
+    TASKS, "--task", "What a release is for: to predict, or to find clusters.  [predict]"
 )
 @click.option(
     "--scoring",
     metavar="NAME",
     help="A scorer of scikit-learn for the target.  [roc_auc, balanced_accuracy or r2]",
 )
-@click.option("--attempts", type=click.IntRange(1), help="People each attack is tried on.")
-@click.option("--quick", is_flag=True, help="The quick round on a sample only.")
-@click.option("--max-linkage", type=_GATE, help="No release where linkage has a higher risk.")
-@click.option("--max-copies", type=_GATE, help="No release with more people's records in it.")
-@click.option("--max-inference", type=_GATE, help="No release where inference has a higher risk.")
-@click.option("--max-membership", type=_GATE, help="No release where membership shows more.")
-@click.option("--max-singling-out", type=_GATE, help="No release that singles out more people.")
-@click.option("--max-reconstruction", type=_GATE, help="No release that gives more values away.")
-@click.option("--max-homogeneity", type=_GATE, help="No release where more people share a secret.")
-@click.option("--min-accuracy-ratio", type=float, help="No release that keeps less of the score.")
+@options.whole("--attempts", "People each attack is tried on.", least=1)
+@options.switch("--quick", "The quick round on a sample only.")
+@options.gates()
 @options.seed_of_attacks
 @options.as_json
 def command(source: str, as_json: bool, **arguments: Any) -> None:

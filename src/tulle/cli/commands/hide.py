@@ -14,23 +14,21 @@ from tulle.errors import ParameterError
 
 @click.command()
 @options.previewing
-@click.option("--rules", metavar="FILE", help="Rules to hide, one per line: a, b -> c")
+@options.file("--rules", "Rules to hide, one per line: a, b -> c")
 @click.option(
     "--choose",
     metavar="SCENARIO",
     help="Take rules to hide by the papers' scenarios, for a trial: S1 (disjoint), S2 (random), S3 "
     "(highest support) or S4 (lowest); S2:5 takes 5.  [20]",
 )
-@click.option(
-    "--support-of",
-    type=click.Choice(SUPPORTS_OF),
-    help="For --choose: what the minimum support is of.  [rule]",
+@options.choice(
+    SUPPORTS_OF, "--support-of", "For --choose: what the minimum support is of.  [rule]"
 )
-@click.option(
+@options.choice(
+    SHARED,
     "--share",
-    type=click.Choice(SHARED),
+    "Release the baskets, or the rules that may be known.  [baskets]",
     default="baskets",
-    help="Release the baskets, or the rules that may be known.  [baskets]",
 )
 @click.option(
     "--min-support", metavar="SHARE", help="Minimum support: 0.1%, 0.001, or a number of baskets."
@@ -42,41 +40,33 @@ from tulle.errors import ParameterError
     help="Stay below (1 - margin) times the thresholds: a share, or random per rule.  [random]",
 )
 @click.option("--disclosure", metavar="SHARE", help="psi: share of each rule's baskets to keep.")
-@click.option("--method", type=click.Choice(HIDING_METHODS), help="Hiding method.  [best]")
-@click.option("--window", type=int, help="Baskets per window of swa.  [all; streamed: 50,000]")
-@click.option("--victim", type=click.Choice(VICTIMS), help="How swa counts shared items.")
-@click.option(
+@options.choice(HIDING_METHODS, "--method", "Hiding method.  [best]")
+@options.whole("--window", "Baskets per window of swa.  [all; streamed: 50,000]")
+@options.choice(VICTIMS, "--victim", "How swa counts shared items.")
+@options.choice(
+    LOOKAHEADS,
     "--lookahead",
-    type=click.Choice(LOOKAHEADS),
-    help="Whether swa spares baskets in which another rule's victim broke a rule: always, or as "
+    "Whether swa spares baskets in which another rule's victim broke a rule: always, or as "
     "printed.  [always]",
 )
-@click.option(
+@options.choice(
+    INTERVALS,
     "--interval",
-    type=click.Choice(INTERVALS),
-    help="Which part of the interval blocking brings below the thresholds.  [middle]",
+    "Which part of the interval blocking brings below the thresholds.  [middle]",
 )
-@click.option(
-    "--additions",
-    is_flag=True,
-    default=None,
-    help="Let the method best add items: fewer rules lost, some false ones.",
-)
-@click.option("--stream", is_flag=True, help="Use swa in bounded memory, for very large files.")
-@click.option("--basket", metavar="COLUMN", help="For tables: the column of basket numbers.")
-@click.option("--item", metavar="COLUMN", help="For tables: the column of items.")
-@click.option(
+@options.switch("--additions", "Let the method best add items: fewer rules lost, some false ones.")
+@options.switch("--stream", "Use swa in bounded memory, for very large files.")
+@options.column("--basket", "For tables: the column of basket numbers.")
+@options.column("--item", "For tables: the column of items.")
+@options.column(
     "--keep",
+    "For tables: another column to release (price, date), or all; give it once for each.",
     multiple=True,
-    metavar="COLUMN",
-    help="For tables: another column to release (price, date), or all; give it once for each.",
 )
-@click.option(
-    "--preview",
-    is_flag=True,
-    help="Show what hiding each rule would cost, for the owner, and write nothing.",
+@options.switch(
+    "--preview", "Show what hiding each rule would cost, for the owner, and write nothing."
 )
-@click.option("--shuffle", is_flag=True, default=None, help="Release baskets in random order.")
+@options.switch("--shuffle", "Release baskets in random order.")
 @click.pass_context
 def command(context: Any, /, as_json: bool, preview: bool, source: str, **arguments: Any) -> None:
     """Hide association rules in baskets.

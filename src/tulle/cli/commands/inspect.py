@@ -10,14 +10,12 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.source
-@click.option(
+@options.file(
     "-o",
     "--output",
     "policy",
-    type=options.FILE,
+    "Where to write the policy (TOML). Default: NAME.policy.toml, if it does not exist.",
     metavar="POLICY",
-    default=None,
-    help="Where to write the policy (TOML). Default: NAME.policy.toml, if it does not exist.",
 )
 @options.force
 @options.as_json

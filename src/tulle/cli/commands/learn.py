@@ -12,28 +12,22 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.source
-@click.option(
+@options.whole(
     "--neighbours",
-    type=int,
+    "List the N nearest sketches of each; with --classes: how many vote.  [25]",
     metavar="N",
-    help="List the N nearest sketches of each; with --classes: how many vote.  [25]",
 )
 @click.option("--classes", metavar="FIELD", help="Learn the classes in this field.")
-@click.option(
-    "--new",
-    type=options.FILE,
-    metavar="FILE",
-    help="Records whose classes are predicted.  [a third of INPUT, to measure the accuracy]",
+@options.file(
+    "--new", "Records whose classes are predicted.  [a third of INPUT, to measure the accuracy]"
 )
-@click.option("--clusters", type=int, metavar="N", help="Find N clusters by k-means.")
-@click.option(
+@options.whole("--clusters", "Find N clusters by k-means.", metavar="N")
+@options.file(
     "--estimate",
-    type=options.FILE,
-    metavar="FILE",
-    help="Estimate how often the words of FILE are in each record, with the key: for the owner.",
+    "Estimate how often the words of FILE are in each record, with the key: for the owner.",
 )
-@click.option("--key-file", type=options.FILE, metavar="FILE", help="The key for --estimate.")
-@click.option("--k", "-k", type=int, help="Of a table: people in a group.  [10]")
+@options.file("--key-file", "The key for --estimate.")
+@options.whole("--k", "-k", "Of a table: people in a group.  [10]")
 @click.option(
     "-o", "--output", "output_", metavar="OUTPUT", help="Write all rows (.csv, .parquet, ...)."
 )

@@ -8,8 +8,8 @@ from tulle.cli import _options as options
 
 
 @click.command()
-@click.option("--folder", type=options.FILE, required=True, metavar="FOLDER", help="The only place "
-              "where files are read and written.")  # fmt: skip
+@options.file("--folder", "The only place "
+              "where files are read and written.", required=True, metavar="FOLDER")  # fmt: skip
 def command(folder: str) -> None:
     """Serve inspect, condense, explore, audit, verify and estimate to an agent (MCP, over stdio).
 

@@ -20,37 +20,31 @@ from tulle.cli import _output as output
     help="Minimum support: 0.1%, 0.001, or a number of baskets.",
 )
 @click.option("--min-confidence", metavar="SHARE", help="Minimum confidence: 60% or 0.6.")
-@click.option(
-    "--itemsets", type=click.Choice(ITEMSETS), help="Mine frequent itemsets instead of rules."
-)
-@click.option("--max-consequent", type=int, help="Maximum number of items in a consequent.  [any]")
-@click.option(
+@options.choice(ITEMSETS, "--itemsets", "Mine frequent itemsets instead of rules.")
+@options.whole("--max-consequent", "Maximum number of items in a consequent.  [any]")
+@options.choice(
+    SUPPORTS_OF,
     "--support-of",
-    type=click.Choice(SUPPORTS_OF),
-    help="What the minimum support is of: the whole rule, or its antecedent.  [rule]",
+    "What the minimum support is of: the whole rule, or its antecedent.  [rule]",
 )
-@click.option(
+@options.choice(
+    MINERS,
     "--algorithm",
-    type=click.Choice(MINERS),
-    help="How rules are ranked: by confidence, by confirmation, or by the accuracy to expect.  "
+    "How rules are ranked: by confidence, by confirmation, or by the accuracy to expect.  "
     "[apriori]",
 )
-@click.option(
-    "--best",
-    type=int,
-    metavar="N",
-    help="How many rules.  [all; tertius: 10 values; predictive-apriori: 100]",
+@options.whole(
+    "--best", "How many rules.  [all; tertius: 10 values; predictive-apriori: 100]", metavar="N"
 )
-@click.option(
+@options.column(
     "--attribute",
     "attributes",
-    multiple=True,
-    metavar="COLUMN",
-    help="For tables: each row is a basket of items column=value, of this column (again for each) "
+    "For tables: each row is a basket of items column=value, of this column (again for each) "
     "or of all.",
+    multiple=True,
 )
-@click.option("--basket", metavar="COLUMN", help="For tables: the column of basket numbers.")
-@click.option("--item", metavar="COLUMN", help="For tables: the column of items.")
+@options.column("--basket", "For tables: the column of basket numbers.")
+@options.column("--item", "For tables: the column of items.")
 @click.option(
     "--memory",
     metavar="SIZE",

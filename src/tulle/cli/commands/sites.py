@@ -17,13 +17,9 @@ from tulle.errors import KeyMaterialError
 
 # Options of ``tulle sites``: what opens an agreement, and choices for single columns.
 
-agreement = click.option(
-    "--agreement", "-a", required=True, metavar="FILE", help="The sealed agreement."
-)
-key_file = click.option(
-    "--key-file",
-    metavar="FILE",
-    help="Key file that opens the agreement. Default: TULLE_PASSPHRASE, or a prompt.",
+agreement = options.file("--agreement", "-a", "The sealed agreement.", required=True)
+key_file = options.file(
+    "--key-file", "Key file that opens the agreement. Default: TULLE_PASSPHRASE, or a prompt."
 )
 release = click.option(
     "--release", metavar="LABEL", help="Label of a release; each label gives different codes."
@@ -137,27 +133,19 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
 @options.policy
 @key_file
 @for_column("--range", RANGE, "COLUMN=LOW..HIGH", "Public range of a number or date.", "ranges")
-@click.option("--groups", type=int, help="Number of groups for each number or date.  [5]")
-@click.option(
+@options.whole("--groups", "Number of groups for each number or date.  [5]")
+@options.choice(
+    CUTS,
     "--cuts",
-    type=click.Choice(CUTS),
-    help="Equal: every miner gets the same results. Uneven: harder to read, keeps only the order.",
+    "Equal: every miner gets the same results. Uneven: harder to read, keeps only the order.",
 )
 @for_column("--limits", LIMITS, "COLUMN=A,B,...", "Your own cut points.")
 @for_column("--values", NUMBERS, "COLUMN=1,2,...", "Group numbers for --limits.")
-@click.option("--plain", multiple=True, metavar="COLUMN", help="Leave this column unencoded.")
-@click.option(
-    "--alias",
-    multiple=True,
-    metavar="COLUMN",
-    help="Treat this number or date as a name and use aliases.",
-)
+@options.column("--plain", "Leave this column unencoded.", multiple=True)
+@options.column("--alias", "Treat this number or date as a name and use aliases.", multiple=True)
 @for_column("--categories", LISTED, "COLUMN=FILE", "Agreed list of categories: one per line.")
-@click.option(
-    "--other",
-    multiple=True,
-    metavar="COLUMN",
-    help="Let categories missing from the agreed list share one alias.",
+@options.column(
+    "--other", "Let categories missing from the agreed list share one alias.", multiple=True
 )
 @for_column(
     "--split",
@@ -172,10 +160,8 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     metavar="COLUMN COLUMN",
     help="Use one alias for a pair of columns.",
 )
-@click.option(
-    "--match",
-    metavar="COLUMN",
-    help="The sites hold other columns of the same people: this one says who they are.",
+@options.column(
+    "--match", "The sites hold other columns of the same people: this one says who they are."
 )
 @options.force
 @options.as_json
@@ -199,15 +185,11 @@ def agree(target: str, as_json: bool, key_file: str | None, **arguments: Any) ->
 @agreement
 @key_file
 @release
-@click.option("--clamp", is_flag=True, help="Move values outside the range to its nearer end.")
-@click.option(
-    "--vocabulary", metavar="FILE", help="Also write your values, sealed for the other sites."
-)
+@options.switch("--clamp", "Move values outside the range to its nearer end.")
+@options.file("--vocabulary", "Also write your values, sealed for the other sites.")
 @options.report
-@click.option(
-    "--public",
-    metavar="FILE",
-    help="Table of other people that attackers in the report may know. Default: your own.",
+@options.file(
+    "--public", "Table of other people that attackers in the report may know. Default: your own."
 )
 @options.seed
 @options.sign_key
@@ -264,12 +246,8 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, **arguments: Any) 
     metavar="FILE",
     help="Your table, or a vocabulary from another site: values to recognize.",
 )
-@click.option(
-    "--kind",
-    type=click.Choice(RESULTS),
-    help="Kind of result. Default: by file name. Trees are text.",
-)
-@click.option("--keep-unknown", is_flag=True, help="Keep aliases whose value is unknown.")
+@options.choice(RESULTS, "--kind", "Kind of result. Default: by file name. Trees are text.")
+@options.switch("--keep-unknown", "Keep aliases whose value is unknown.")
 @click.option("--decimals", type=click.IntRange(0, 15), help="Decimals of decoded thresholds.")
 @options.force
 @options.as_json
@@ -293,12 +271,11 @@ def decode(source: str, target: str, as_json: bool, key_file: str | None, **argu
     help="The new agreement. Default: next to the old one.",
 )
 @key_file
-@click.option(
+@options.column(
     "--list",
     "listed",
+    "Code this column by a mapping table from now on: one number for each category.",
     multiple=True,
-    metavar="COLUMN",
-    help="Code this column by a mapping table from now on: one number for each category.",
 )
 @click.option(
     "--values",

@@ -13,27 +13,19 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.source
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=options.FILE,
-    metavar="OUTPUT",
-    help="Where to write the sketches (.parquet).",
+@options.file(
+    "-o", "--output", "Where to write the sketches (.parquet).", required=True, metavar="OUTPUT"
 )
-@click.option(
-    "--model", type=click.Choice(MODELS), help="Which privacy guarantee to enforce.  [delta]"
-)
+@options.choice(MODELS, "--model", "Which privacy guarantee to enforce.  [delta]")
 @click.option(
     "--delta",
     type=float,
     help="Minimum variance of an estimated attribute.  [0.5; k-variance: none]",
 )
-@click.option(
+@options.share(
     "--target-risk",
-    type=options.Share(),
-    metavar="SHARE",
-    help="Look for the smallest delta at which no attack has a larger risk, beyond guessing.",
+    "Look for the smallest delta (k-variance: k) at which no attack has a larger risk, beyond "
+    "guessing.",
 )
 @click.option(
     "--keep",
@@ -41,34 +33,26 @@ from tulle.cli import _output as output
     metavar="FIELD",
     help="Another field to release next to the sketches, such as a label (.parquet).",
 )
-@click.option("--k", "-k", type=int, help="Number of neighbours for k-variance.  [10]")
-@click.option(
-    "--criterion",
-    type=click.Choice(CRITERIA),
-    help="Bound for k-variance; gap is stricter on counts.  [definition]",
+@options.whole("--k", "-k", "Number of neighbours for k-variance.  [10]")
+@options.choice(
+    CRITERIA, "--criterion", "Bound for k-variance; gap is stricter on counts.  [definition]"
 )
-@click.option(
+@options.whole(
     "--max-components",
-    type=int,
+    "Maximum number of components per record; 0: as many as the guarantee allows.  [256]",
     metavar="M",
-    help="Maximum number of components per record; 0: as many as the guarantee allows.  [256]",
 )
-@click.option(
-    "--normalize",
-    is_flag=True,
-    default=None,
-    help="Scale every record to length 1, so that delta is a share of its squared length.",
+@options.switch(
+    "--normalize", "Scale every record to length 1, so that delta is a share of its squared length."
 )
-@click.option(
+@options.choice(
+    GRAPHS,
     "--graph",
-    type=click.Choice(GRAPHS),
-    help="How to find neighbours for k-variance; partition is approximate, for millions of "
+    "How to find neighbours for k-variance; partition is approximate, for millions of "
     "records.  [exact]",
 )
 @click.option("--text", metavar="FIELD", help="Field or column that contains the text.  [text]")
-@click.option(
-    "--key-file", metavar="FILE", help="The secret key: used if the file exists, created otherwise."
-)
+@options.file("--key-file", "The secret key: used if the file exists, created otherwise.")
 @options.policy
 @options.report
 @options.accept_risk

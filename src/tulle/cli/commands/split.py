@@ -12,36 +12,21 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.source
-@click.option(
+@options.file(
     "-o",
     "--output",
+    "Where the people go who may be released: a file, or URI#table.",
     required=True,
-    type=options.FILE,
     metavar="MEMBERS",
-    help="Where the people go who may be released: a file, or URI#table.",
 )
-@click.option(
-    "--control",
-    required=True,
-    type=options.FILE,
-    metavar="CONTROL",
-    help="Where the people go who are kept out.",
+@options.file(
+    "--control", "Where the people go who are kept out.", required=True, metavar="CONTROL"
 )
-@click.option(
-    "--share", type=options.Share(), default="10%", help="The share of the control.  [10%]"
-)
+@options.share("--share", "The share of the control.  [10%]", default="10%")
 @options.policy
-@click.option(
-    "--person", metavar="COLUMN", help="Whose rows stay together.  [the policy's, or a guess]"
-)
-@click.option("--target", metavar="COLUMN", help="Equally frequent in both parts.  [the policy's]")
-@click.option(
-    "--seed",
-    envvar="TULLE_SEED",
-    type=click.IntRange(min=0),
-    default=None,
-    help="Repeat a split exactly. Default: the operating system's randomness.",
-)
+@options.column("--person", "Whose rows stay together.  [the policy's, or a guess]")
+@options.column("--target", "Equally frequent in both parts.  [the policy's]")
+@options.seed_of_split
 @options.force
 @options.as_json
 def command(source: str, as_json: bool, **arguments: Any) -> None:

@@ -22,108 +22,73 @@ from tulle.cli import _output as output
 @click.command()
 @click.argument("source", type=options.FILE, metavar="INPUT", required=False)
 @click.option("-o", "--output", metavar="FOLDER", help="Where to write the snapshot releases.")
-@click.option(
+@options.file(
     "--state",
-    metavar="FILE",
-    help="State of the stream, for its owner only (required). If it exists, the stream resumes "
-    "from it.",
+    "State of the stream, for its owner only (required). If it exists, the stream resumes from it.",
 )
 @click.option(
     "--status",
     metavar="STATE",
-    help="Show the counts of a stream from its state, running or not, and exit.",
+    help="Show the counts of a stream from its state, running or not, and exit; with the --key "
+    "of one that counts people.",
 )
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(STREAM_FORMATS),
-    help="Format of the source. Default: by file name.",
+@options.choice(STREAM_FORMATS, "--format", "kind", "Format of the source. Default: by file name.")
+@options.switch("--follow", "Wait for more records; stop with Ctrl-C.")
+@options.whole("--k", "-k", "Minimum group size, if there are no levels.  [default: 10]", least=2)
+@options.column(
+    "--levels", "Column with each record's own level; 6..10: drawn, for a trial. --k is not used."
 )
-@click.option("--follow", is_flag=True, help="Wait for more records; stop with Ctrl-C.")
-@click.option(
-    "--k",
-    "-k",
-    type=click.IntRange(min=2),
-    help="Minimum group size, if there are no levels.  [default: 10]",
+@options.column("--target", "Column of classes, which are condensed separately.")
+@options.whole(
+    "--init", "Number of records to form the first groups from.  [default: 1000]", least=2
 )
-@click.option(
-    "--levels",
-    metavar="COLUMN",
-    help="Column with each record's own level; 6..10: drawn, for a trial. --k is not used.",
-)
-@click.option(
-    "--target", metavar="COLUMN", help="Column of classes, which are condensed separately."
-)
-@click.option(
-    "--init",
-    type=click.IntRange(min=2),
-    help="Number of records to form the first groups from.  [default: 1000]",
-)
-@click.option(
+@options.choice(
+    GROUPINGS,
     "--grouping",
-    type=click.Choice(GROUPINGS),
-    help="How the first groups are formed; levels is the paper's.  [default: fast]",
+    "How the first groups are formed; levels is the paper's.  [default: fast]",
 )
-@click.option("--split", type=click.Choice(SPLITS), help="When to split groups.")
-@click.option(
+@options.choice(SPLITS, "--split", "When to split groups.")
+@options.choice(
+    SYNTHESES,
     "--synthesis",
-    type=click.Choice(SYNTHESES),
-    help="How records are drawn: shape keeps heaps of numbers, the others are the papers'.  "
+    "How records are drawn: shape keeps heaps of numbers, the others are the papers'.  "
     "[default: shape]",
 )
-@click.option("--every", type=click.IntRange(min=1), help="Write a snapshot every so many records.")
+@options.whole("--every", "Write a snapshot every so many records.", least=1)
 @click.option(
     "--seconds", type=click.FloatRange(min=0.1), help="Write a snapshot every so many seconds."
 )
-@click.option(
-    "--rows",
-    type=click.IntRange(min=1),
-    help="Maximum number of rows in a snapshot.  [default: 1000000]",
-)
-@click.option(
+@options.whole("--rows", "Maximum number of rows in a snapshot.  [default: 1000000]", least=1)
+@options.choice(
+    SNAPSHOTS,
     "--snapshots",
-    type=click.Choice(SNAPSHOTS),
-    help="Update a group in snapshots only after its level of newcomers, or always.  [default: "
-    "bounded]",
+    "Update a group in snapshots only after its level of newcomers, or always.  [default: bounded]",
 )
-@click.option(
-    "--snapshot-format",
-    type=click.Choice(SNAPSHOT_FORMATS),
-    help="Format of the snapshots.  [default: parquet]",
+@options.choice(
+    SNAPSHOT_FORMATS, "--snapshot-format", "Format of the snapshots.  [default: parquet]"
 )
-@click.option(
-    "--max-rejects",
-    type=options.Share(),
-    metavar="SHARE",
-    help="Stop when more than this share of the last 1,000 lines or more was refused.",
+@options.share(
+    "--max-rejects", "Stop when more than this share of the last 1,000 lines or more was refused."
 )
 @click.option(
     "--strict-keys/--no-strict-keys",
     default=None,
     help="Stop when JSON lines lack a key that all initial ones have; otherwise, warn.",
 )
-@click.option(
-    "--metrics",
-    type=options.FILE,
-    metavar="FILE",
-    help="Write counts with every save, as a text file for Prometheus.",
-)
+@options.file("--metrics", "Write counts with every save, as a text file for Prometheus.")
 @click.option(
     "--checkpoint", type=click.FloatRange(min=0), help="Seconds between saves.  [default: 5]"
 )
-@click.option(
+@options.file(
     "--key",
-    metavar="FILE",
-    help="Key file that seals waiting records in the state; create it with "
+    "Key file that seals waiting records in the state; create it with "
     "SecretKey.generate().save(FILE).",
 )
-@click.option(
-    "--plain-waiting", is_flag=True, help="Store waiting records unencrypted in the state."
-)
-@click.option(
+@options.switch("--plain-waiting", "Store waiting records unencrypted in the state.")
+@options.choice(
+    RESTARTS,
     "--restart",
-    type=click.Choice(RESTARTS),
-    help="How to resume from an existing state. Standard input: are the same lines sent again "
+    "How to resume from an existing state. Standard input: are the same lines sent again "
     "(replayed), or only new ones (continued)? Replaced file: continued reads the new one.",
 )
 @options.policy
@@ -143,14 +108,16 @@ def command(
     command can be killed at any moment and run again: every record is counted exactly once.
     Malformed records are skipped and listed in FILE.rejects.ndjson (line and reason, no values).
     """
+    from tulle.keys import SecretKey
+
     if status is not None:
         from tulle._commands._stream_status import status as status_of
 
-        output.show(status_of(status), title="Stream", as_json=as_json)
+        counts = status_of(status, None if key is None else SecretKey.load(key))
+        output.show(counts, title="Stream", as_json=as_json)
         return
     options.require(context, "source", "output", "state")
     from tulle._commands.stream import stream
-    from tulle.keys import SecretKey
 
     opened = None if key is None else SecretKey.load(key)
     with output.working(as_json, logged=given["follow"] or not as_json):

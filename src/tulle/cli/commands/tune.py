@@ -13,40 +13,33 @@ from tulle.cli import _output as output
 
 @click.command()
 @options.source
-@click.option("--target", metavar="COLUMN", help="The column that a miner wants to predict.")
+@options.target
 @click.option("-o", "--output", metavar="OUTPUT", help="Also write a release with the chosen size.")
 @options.policy
-@click.option(
-    "--report",
-    type=options.ReportFile(),
-    metavar="FILE",
-    help="Write the curve as a report: .html, .json or .md.",
+@options.file(
+    "--report", "Write the curve as a report: .html, .json or .md.", type=options.ReportFile()
 )
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="How to choose the sizes to try.")
-@click.option("--sizes", type=int, help="Number of sizes in the grid.")
-@click.option(
+@options.choice(STRATEGIES, "--strategy", "How to choose the sizes to try.")
+@options.whole("--sizes", "Number of sizes in the grid.")
+@options.choice(
+    SYNTHESES,
     "--synthesis",
-    type=click.Choice(SYNTHESES),
-    help="What is condensed: shape, or the papers' uniform, normal, mean.  [as in condense]",
+    "What is condensed: shape, or the papers' uniform, normal, mean.  [as in condense]",
 )
-@click.option("--grouping", type=click.Choice(GROUPINGS), help="How groups are formed.")
+@options.choice(GROUPINGS, "--grouping", "How groups are formed.")
 @click.option(
     "--target-weight", type=float, help="How much a target of numbers counts in groups.  [1]"
 )
-@click.option("--repeats", type=int, help="Releases per size, averaged.")
-@click.option(
-    "--accuracy-gap",
-    type=options.Share(),
-    help="Accuracy you are willing to give up for larger groups.  [5%]",
-)
-@click.option("--min-group", type=int, help="Smallest size to try.")
-@click.option("--max-group", type=int, help="Largest size to try.")
-@click.option("--max-risk", type=options.Share(), help="Exclude sizes with a higher linkage risk.")
+@options.whole("--repeats", "Releases per size, averaged.")
+@options.share("--accuracy-gap", "Accuracy you are willing to give up for larger groups.  [5%]")
+@options.whole("--min-group", "Smallest size to try.")
+@options.whole("--max-group", "Largest size to try.")
+@options.share("--max-risk", "Exclude sizes with a higher linkage risk.")
 @click.option("--min-accuracy-ratio", type=float, help="Exclude sizes that keep less utility.")
-@click.option(
+@options.choice(
+    TUNED_FOR,
     "--miner",
-    type=click.Choice(TUNED_FOR),
-    help="Who learns from the releases; one nearest neighbour is the paper's.  [nearest]",
+    "Who learns from the releases; one nearest neighbour is the paper's.  [nearest]",
 )
 @click.option(
     "--scoring",

@@ -10,23 +10,14 @@ from tulle.cli import _output as output
 
 @click.command()
 @click.argument("release", type=options.FILE, metavar="RELEASE")
-@click.option(
+@options.file(
     "--key",
-    type=options.FILE,
-    metavar="FILE",
-    help="The public key of whoever vouches for the release: the manifest must be signed with it.",
+    "The public key of whoever vouches for the release: the manifest must be signed with it.",
 )
-@click.option(
-    "--source",
-    type=options.FILE,
-    metavar="FILE",
-    help="For the owner: the file that the release is said to be made from.",
-)
-@click.option(
+@options.file("--source", "For the owner: the file that the release is said to be made from.")
+@options.file(
     "--source-key",
-    type=options.FILE,
-    metavar="FILE",
-    help="The owner's key for --source, if not the one in TULLE_SOURCE_KEY or in your settings.",
+    "The owner's key for --source, if not the one in TULLE_SOURCE_KEY or in your settings.",
 )
 @options.as_json
 def command(

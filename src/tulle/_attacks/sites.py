@@ -21,7 +21,7 @@ from tulle._random import RandomState, as_generator
 from tulle._types import Floats
 from tulle.errors import DataError, nearest_name
 from tulle.sites._columns import PARTS, ValueType
-from tulle.sites._numbers import as_number
+from tulle.sites._values import as_number
 from tulle.table._frames import to_polars
 
 _NEAR = 0.01  # a guess within this share of the range counts as right

@@ -28,6 +28,7 @@ from tulle._metrics.cells import (
     subgroups,
 )
 from tulle._metrics.covariance import cluster_scores, effects
+from tulle._metrics.marginals import LEAST as heap_share
 from tulle._metrics.marginals import Heaps, heaps, total_variation
 from tulle._metrics.models import Propensity, propensity
 from tulle._metrics.sense import dependencies, orders, unseen_pairs
@@ -37,7 +38,7 @@ from tulle._types import Codes, Floats, Ints
 from tulle.auditing._learning import ranked
 from tulle.auditing._measures import Associations
 from tulle.auditing._tables import Aligned
-from tulle.table.schema import Kind
+from tulle.table.schema import Kind, Role
 
 MOST_RECORDS = 200_000  # of each table; more are sampled
 MOST_SETS = 300  # of columns
@@ -77,15 +78,17 @@ def fitness(
     """Measure the fitness of a release; ``found`` are the associations of its columns.
 
     ``quick`` takes fewer records for the classifier, and leaves out the samples that give a scale.
-    Columns that are ``derived`` from the same as another one are not regressed on it.
+    Columns that are ``derived`` from the same as another one are not regressed on it. Survey
+    weights were calibrated: they are judged by what they are for, weighted figures.
     """
     tables, facts = _bounded(tables, rng)
+    plain = _unweighted(tables)
     cells = celled(tables)
     most = _TOLD_QUICKLY if quick else _TOLD
     whom, place = _fresh(tables)
     facts["distinguishability"] = f"released records against {whom}, at most {most:,} of each"
-    people = compared(tables)[place]
-    rows, released = (ranked(records, tables.original) for records in (people, tables.release))
+    people = compared(plain)[place]
+    rows, released = (ranked(records, plain.original) for records in (people, plain.release))
     told = propensity(rows, released, rng, most=most, people=people.people)
     two = sets_of(len(cells.names), 2, MOST_SETS, rng)
     apart = differences(cells.original, cells.release, cells.sizes, two)
@@ -94,7 +97,7 @@ def fitness(
     groups = list(marginals_within(cells, subgroups(cells, grouping, k, MOST_GROUPS)))
     axes = _axes(found, target)
     lines = [] if axes is None else _lines(tables, cells, axes, groups)
-    columns = _columns(tables, cells, by_column(apart, two, len(cells.names)), told)
+    columns = _columns(plain, cells, by_column(apart, two, len(cells.names)), told, k)
     kept, lost = _effects(tables, rng, derived)
     metrics = {
         "k_marginal": score(apart),
@@ -195,6 +198,20 @@ def _numbers(series: pl.Series) -> Floats:
     return np.asarray(series.fill_null(float("nan")).to_numpy(), dtype=np.float64)
 
 
+def _unweighted(tables: Aligned) -> Aligned:
+    """Return the tables without survey weights."""
+    names = [name for name in tables.columns if name not in tables.of_role(Role.WEIGHT)]
+    if not names or len(names) == len(tables.columns):
+        return tables
+    return replace(
+        tables,
+        original=tables.original.only(names),
+        release=tables.release.only(names),
+        control=None if tables.control is None else tables.control.only(names),
+        kinds={name: tables.kinds[name] for name in names},
+    )
+
+
 def _bounded(tables: Aligned, rng: np.random.Generator) -> tuple[Aligned, dict[str, str]]:
     """Draw a sample of each large table, and say so."""
     parts = compared(tables)
@@ -250,11 +267,15 @@ class ColumnFitness(NamedTuple):
 
 
 def _columns(
-    tables: Aligned, cells: Cells, scores: Floats, told: Propensity
+    tables: Aligned, cells: Cells, scores: Floats, told: Propensity, k: int
 ) -> list[ColumnFitness]:
+    """Measure single columns; what fewer than ``k`` people share, no release keeps."""
     owners = [*tables.original.number_names, *tables.original.code_names]
     rows = []
+    many = max(heap_share, k / max(tables.original.n_people, 1))
     for place, name in enumerate(cells.names):
+        if name not in tables.kinds:
+            continue
         before, after = (frame[name] for frame in tables.frames[:2])
         rates = [part.null_count() / len(part) for part in (before, after)]
         known = [part.drop_nulls() for part in (before, after)]
@@ -263,7 +284,7 @@ def _columns(
             ColumnFitness(
                 name,
                 float(scores[place]),
-                heaps(known[0].to_numpy(), known[1].to_numpy()) if is_number else None,
+                heaps(known[0].to_numpy(), known[1].to_numpy(), many) if is_number else None,
                 _odd(*known, kind=tables.kinds[name]),
                 rates[1] - rates[0],
                 float(sum(loss for owner, loss in zip(owners, told.given_away) if owner == name)),

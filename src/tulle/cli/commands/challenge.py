@@ -53,4 +53,4 @@ def command(
         notes=[on + found.said, f"page  {arguments['output']}/{PAGE}"],
     )
     if found.stopped:
-        click.get_current_context().exit(130)
+        raise SystemExit(130)

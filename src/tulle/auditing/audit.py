@@ -342,7 +342,7 @@ def _people(original: Any, release: Any, control: Any, policy: Any) -> ComparedP
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditRequest:
     """What is asked of an audit, as in :func:`audit`; the last four are for commands.
 
     ``quick`` is for a verdict without a report: fewer attacks and no pictures. ``attacks`` are
@@ -363,8 +363,8 @@ class Asked:
 
 
 def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> Audit:
-    """Audit tables that are aligned already, with what is :class:`Asked`."""
-    asked = Asked(**given)
+    """Audit tables that are aligned already, with what is :class:`AuditRequest`."""
+    asked = AuditRequest(**given)
     k, quick, attacks = asked.k, asked.quick, asked.attacks
     tried = _attempts(tables) if asked.attempts is None else asked.attempts
     target = target_of(tables, asked.target)
@@ -439,8 +439,8 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
 
 
 def audit_people(people: ComparedPeople, random_state: RandomState, **given: Any) -> Audit:
-    """Audit a release of people by their traits, and by their rows, with what is :class:`Asked`."""
-    asked = Asked(**given)
+    """Audit a release of people by their traits, and by their rows, with what is :class:`AuditRequest`."""
+    asked = AuditRequest(**given)
     seed, generator = seeded(random_state)
     first, second, third = spawn(generator, 3)
     tables, traits = people.aligned(asked.quick)

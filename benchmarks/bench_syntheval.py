@@ -6,11 +6,16 @@
 The releases of synthpop, DataSynthesizer and CTGAN are the benchmark's own files (the best of three
 by its score); all are judged in the same run, since measures that resample have changed since the
 publication. The judge runs in an environment with SynthEval, made with uv under ``TULLE_PEERS``.
+What it said of a release is kept (in ``TULLE_JUDGED``, default: ``tulle-syntheval`` in the folder
+for temporary files), so that a run that is stopped goes on; empty it when the library has changed.
+Tables are the files of that repository, ``data/*/NAME_{train,test,synthpop,...}.csv``, compressed
+into ``TULLE_DATA/yardsticks/syntheval``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -27,7 +32,11 @@ from benchmarks.results import data_folder
 
 HERE = Path(__file__).parent
 PEERS = ("synthpop", "datasynthesizer", "ctgan")
-TARGETS = {"penguins": "species", "titanic": "Survived", "cervical_cancer": "Biopsy"}
+TARGETS = {  # of the others the last column
+    "penguins": "species",
+    "spect": "OVERALL_DIAGNOSIS",
+    "titanic": "Survived",
+}
 SCORES = {
     "ks_tvd_stat": "columns",
     "corr_mat_diff": "correlations",
@@ -54,7 +63,6 @@ def main(quick: bool = False) -> None:
     found: dict[str, dict[str, list[dict[str, float]]]] = {}
     for name in asked.tables:
         found[name] = measured(python, name, asked)
-        say(name, {who: one[0] for who, one in found[name].items()})
     rows = [
         [name, who, *(cell(one, score) for score in SCORES)]
         for name, releases in found.items()
@@ -82,7 +90,8 @@ def main(quick: bool = False) -> None:
 
 
 def tables() -> list[str]:
-    return sorted(path.name.removesuffix("_train.csv.gz") for path in _folder().glob("*_train.*"))
+    paths = sorted(_folder().glob("*_train.csv.gz"), key=lambda path: path.stat().st_size)
+    return [path.name.removesuffix("_train.csv.gz") for path in paths]
 
 
 def _folder() -> Path:
@@ -91,28 +100,44 @@ def _folder() -> Path:
 
 def measured(python: Path, name: str, asked: Any) -> dict[str, list[dict[str, float]]]:
     """Return the scores of each peer's file and of Tulle's releases, one of a seed each."""
-    paths = {part: _folder() / f"{name}_{part}.csv.gz" for part in ("train", "test", *PEERS)}
-    training = pd.read_csv(paths["train"])
-    target = TARGETS.get(name, training.columns[-1])
-    with tempfile.TemporaryDirectory() as folder:
-        files, who, costs = [paths[peer] for peer in PEERS], list(PEERS), [None] * len(PEERS)
-        for k in asked.k:
-            for seed in asked.seeds:
-                made, cpu = released(training, k, seed, **asked.options)
-                files.append(Path(folder) / f"{k}_{seed}.csv")
-                made.to_csv(files[-1], index=False)
-                who.append(f"Tulle, k = {k}")
-                costs.append(cpu)
-        result = Path(folder) / "result.json"
-        command = [python, HERE / "syntheval_judge.py", paths["train"], paths["test"], target]
-        subprocess.run(  # in the folder: SynthEval leaves files where it runs
-            [*command, result, *files], check=True, env=ONE_THREAD, cwd=folder
-        )
-        scores = json.loads(result.read_text())
+    training = pd.read_csv(_folder() / f"{name}_train.csv.gz")
     found: dict[str, list[dict[str, float]]] = {}
-    for one, cost, label in zip(scores, costs, who):
-        found.setdefault(label, []).append(one if cost is None else one | {"cpu": cost})
+    for peer in PEERS:
+        path = _folder() / f"{name}_{peer}.csv.gz"
+        found[peer] = [judged(python, name, training, peer, lambda: (pd.read_csv(path), None))]  # noqa: B023
+    for k in asked.k:
+        for seed in asked.seeds:
+            label = f"k{k} seed{seed} {json.dumps(asked.options)}"
+            one = judged(
+                python, name, training, label,
+                lambda: released(training, k, seed, **asked.options),  # noqa: B023
+            )  # fmt: skip
+            found.setdefault(f"Tulle, k = {k}", []).append(one)
     return found
+
+
+def judged(
+    python: Path, name: str, training: pd.DataFrame, label: str, make: Any
+) -> dict[str, float]:
+    """Return the scores of one release, those of an earlier run if there are some."""
+    folder = os.environ.get("TULLE_JUDGED", os.path.join(tempfile.gettempdir(), "tulle-syntheval"))
+    kept = Path(folder) / name / f"{label}.json"
+    if not kept.exists():
+        made, cpu = make()
+        with tempfile.TemporaryDirectory() as place:
+            release, result = Path(place) / "release.csv", Path(place) / "result.json"
+            made.to_csv(release, index=False)
+            both = [_folder() / f"{name}_{part}.csv.gz" for part in ("train", "test")]
+            target = TARGETS.get(name, training.columns[-1])
+            subprocess.run(  # in the folder: SynthEval leaves files where it runs
+                [python, HERE / "syntheval_judge.py", *both, target, result, release],
+                check=True, env=ONE_THREAD, cwd=place,
+            )  # fmt: skip
+            (scores,) = json.loads(result.read_text())
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(scores if cpu is None else scores | {"cpu": cpu}))
+        say(name, label, round(scores["usefulness"], 3), round(scores["privacy"], 3))
+    return json.loads(kept.read_text())
 
 
 def cell(one: list[dict[str, float]], score: str) -> str:

@@ -35,19 +35,21 @@ from tulle import (
     SketchKNeighborsClassifier,
     StreamCondenser,
 )
+from tulle.condense._estimators import Estimator
 
 FAMILIES = ("condense", "stream", "rules", "sketch", "sites", "tuning")
 
 
-def public_estimators() -> list[type[BaseEstimator]]:
-    """All classes with scikit-learn's base in the families whose name has no underscore."""
+def public_estimators() -> list[type]:
+    """All public classes in the families with scikit-learn's base, or ours in its place."""
     found = set()
     for module in pkgutil.walk_packages(tulle.__path__, "tulle."):
         if module.name.split(".")[1] not in FAMILIES or "kernel" in module.name:
             continue
         for name, member in inspect.getmembers(import_module(module.name), inspect.isclass):
             ours = member.__module__.startswith("tulle.")
-            if ours and issubclass(member, BaseEstimator) and not name.startswith("_"):
+            based = issubclass(member, BaseEstimator | Estimator) and member is not Estimator
+            if ours and based and not name.startswith("_"):
                 found.add(member)
     return sorted(found, key=lambda member: member.__name__)
 

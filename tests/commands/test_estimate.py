@@ -104,6 +104,15 @@ def test_copies_and_ledger_lie_beside_the_release_and_are_in_the_manifest(folder
     assert set(ledger["asked"]) == {"ols(lwage ~ educ + sex)"}
 
 
+def test_an_estimate_that_cannot_be_read_is_refused_before_anything_is_made(folder: Path) -> None:
+    policy = folder / "wrong.toml"
+    policy.write_text('[estimates]\nwages = "ols(wage ~ educ)"\n')
+    with pytest.raises(ParameterError, match=r"no column 'wage'.*'lwage'") as refused:
+        made(folder, "wrong.csv", ledger=True, policy=policy)
+    assert refused.value.option == f"{policy}: [estimates]"
+    assert not (folder / "wrong.csv").exists()
+
+
 def test_an_answer_from_all_copies_covers_the_original(folder: Path) -> None:
     question = "ols(lwage ~ educ + sex)"
     found = estimate(folder / "release.csv", question)

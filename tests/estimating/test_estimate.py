@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle import DataError, ParameterError, error_ledger, estimate
+from tulle import DataError, GateError, ParameterError, error_ledger, estimate
 from tulle.estimating.ledger import Errors, usual_questions
 
 
@@ -89,13 +89,33 @@ def test_what_cannot_be_answered_is_not(question: str, ledger: Any, reason: str)
 
 
 def test_what_has_no_numbers_at_all_is_an_error() -> None:
-    with pytest.raises(DataError, match="cannot be answered"):
-        estimate(table(0), "ols(y ~ x + 2 * x)", ledger=fake())
+    for question, why in (
+        ("ols(y ~ x + 2 * x)", "columns follow from each other"),
+        ("mean(y) where x > 99", "no released record meets the condition"),
+        ("mean(log(0 * y - 1))", "no released record has a value"),
+    ):
+        with pytest.raises(GateError, match=f"cannot be answered.*{why}"):
+            estimate(table(0), question, ledger=fake())
     with pytest.raises(ParameterError, match="same columns"):
         estimate([table(0), table(0).drop("x")], "mean(y)")
     for broken in ({"format": 9}, {**fake(), "kinds": {"mean": 3}}, {**fake(), "k": "ten"}, []):
         with pytest.raises(DataError, match="not an error ledger"):
             estimate(table(0), "mean(y)", ledger=broken)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "share(group == 'd')",
+        "mean(y) where x > 0 and group in ('a', 'd')",
+        "logit(group == 'd' ~ x)",
+        "ols(y ~ x) where group != 'd'",
+    ],
+)
+def test_a_word_that_no_record_has_is_refused(question: str) -> None:
+    with pytest.raises(ParameterError, match="no released record has 'd' in column 'group'"):
+        estimate(table(0), question)
+    estimate(table(0), question.replace("'d'", "'c'"))
 
 
 # -- the ledger ----------------------------------------------------------------------------------

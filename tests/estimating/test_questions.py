@@ -59,6 +59,8 @@ def test_shares_of_a_condition_and_of_each_value(wages: pl.DataFrame) -> None:
     each = answer(parse_question("share(region)", wages), wages)
     assert [key.term for key in each] == ["region = north", "region = south", "region = west"]
     assert sum(found.value for found in each.values()) == pytest.approx(1)
+    ones = only(answer(parse_question("share(`day-off`)", wages), wages))
+    assert ones.value == pytest.approx(wages["day-off"].mean())
 
 
 def test_a_total_of_a_group_has_the_chance_of_its_size(wages: pl.DataFrame) -> None:
@@ -136,6 +138,12 @@ def test_numbers_of_groups_are_the_same_text_as_whole_numbers_and_decimals(
         ("logit(sex ~ educ)", "column 'sex' holds words"),
         ("ols(lwage ~ educ +)", "position"),
         ("share(educ)) by sex", "after the bracket"),
+        ("mean(educ) by sex where", "after the bracket"),
+        ("mean(educ) by where educ > 2", "after the bracket"),
+        ("mean(educ) by", "after the bracket"),
+        ("share(educ)", r"share\(educ <= 30\)"),
+        ("mean(sex)", r"column 'sex' holds words.*share\(sex\)"),
+        ("median(region)", r"column 'region' holds words.*share\(region\)"),
     ],
 )
 def test_an_error_names_what_is_wrong(wages: pl.DataFrame, text: str, problem: str) -> None:

@@ -161,7 +161,7 @@ def test_blocks_release_people_with_their_rows_in_order() -> None:
     assert within < 0.5 * release["pay"].std()
     assert min(outcome.rests_on_.values()) >= 10
     assert any("in the order of 'day'" in note for note in outcome.notes_)
-    assert "histor" in outcome._weakest.sentence()
+    assert "histor" in outcome._synthesis.sentence()
 
 
 @pytest.mark.slow

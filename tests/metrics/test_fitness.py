@@ -305,3 +305,11 @@ def test_the_column_that_gives_a_release_away() -> None:
     assert found.auc > 0.95
     assert found.given_away.argmax() == 1
     assert abs(found.given_away[[0, 2]]).max() < 0.05
+
+
+def test_nine_people_of_178_are_no_heap_that_chance_could_not_take() -> None:
+    rng = np.random.default_rng(0)
+    smooth = rng.permutation(1000)[:169] / 1000
+    original = np.r_[np.full(9, 1.35), smooth]  # 5.1 % have it
+    assert heaps(original, np.r_[[1.35], smooth, smooth[:8]]).kept == 1
+    assert heaps(np.tile(original, 5), np.tile(np.r_[[1.35], smooth, smooth[:8]], 5)).kept < 0.2

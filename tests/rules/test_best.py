@@ -14,7 +14,7 @@ from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules import RuleHider, choose_rules
 from tulle.rules import _classes as classes
 from tulle.rules._search import Impact
-from tulle.rules.mine import implications, mine
+from tulle.rules._sensitive import MinedRules
 from tulle.transactions import Transactions
 
 OTHERS = ["swa", "iga", "minfia", "maxfia", "naive", "rra", "ra", "algo1b", "algo2a", "algo2b"]
@@ -31,29 +31,20 @@ def shop(seed: int, n: int = 400, n_items: int = 9) -> list[list[int]]:
     ]
 
 
-@pytest.fixture
-def small_impact() -> tuple[Transactions, Any]:
-    baskets = Transactions.from_lists(shop(1, 60, 7))
-    return baskets, implications(mine(baskets, 4), Fraction(1, 2), 1)
-
-
 @pytest.mark.slow
 @given(data=st.data())
 @few(25)
 def test_walks_agree_with_counting(data: Any) -> None:
     baskets = Transactions.from_lists(shop(1, 40, 7))
-    rules = implications(mine(baskets, 4), Fraction(1, 2), 1)
-    spare = np.zeros(len(rules), dtype=bool)
-    one = Impact(baskets, rules, 4, Fraction(1, 2), spare)
+    before = MinedRules.of(baskets, 4, Fraction(1, 2))
+    one = Impact(baskets, before, np.zeros(len(before.keys), dtype=bool))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     kept = rng.random(len(baskets.items)) < 0.8
     rows = np.flatnonzero(rng.random(len(baskets)) < 0.7)
     old = [set(basket) for basket in baskets.take(rows).to_lists()]
     new = [set(basket) for basket in baskets.keeping(kept).take(rows).to_lists()]
     names = baskets.names.tolist()
-    sets = [
-        {names[code] for code in rules.itemsets.codes(node)} for node in range(len(rules.itemsets))
-    ]
+    sets = [{names[code] for code in one.itemsets.codes(node)} for node in range(len(one.itemsets))]
     lost = [sum(s <= a and not s <= b for a, b in zip(old, new)) for s in sets]
     weight = rng.random(len(sets))
     items = np.array([0, 2, 3])
@@ -64,12 +55,12 @@ def test_walks_agree_with_counting(data: Any) -> None:
         ]
         for basket in new
     ]
-    place = one.tree.place
+    place = one.place
     assert one.lost(kept, rows)[place].tolist() == lost
     own = np.empty_like(weight)
     own[place] = weight
     assert np.allclose(one.costs(kept, rows, own, items), costs)
-    assert one.support[place].tolist() == rules.itemsets.support.tolist()
+    assert one.support[place].tolist() == one.itemsets.support.tolist()
 
 
 @pytest.mark.slow
@@ -122,8 +113,8 @@ def test_many_candidates_are_cut_to_the_shortest_and_still_hide() -> None:
 
 def test_classes_cost_what_walks_cost() -> None:
     baskets = Transactions.from_lists(shop(1, 60, 7))
-    rules = implications(mine(baskets, 4), Fraction(1, 2), 1)
-    one = Impact(baskets, rules, 4, Fraction(1, 2), np.zeros(len(rules), dtype=bool))
+    before = MinedRules.of(baskets, 4, Fraction(1, 2))
+    one = Impact(baskets, before, np.zeros(len(before.keys), dtype=bool))
     rng = np.random.default_rng(0)
     kept = rng.random(len(baskets.items)) < 0.97  # most baskets are as they came
     rows, items = np.arange(3, 50), np.array([0, 2, 3])

@@ -121,6 +121,7 @@ def condense(
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)
+    _read_estimates(original, known, options)
     work = _Work(original, strangers, columns, known, options, source, control, report, command)
     with options.naming(rules=f"{policy}: [rules]"):
         made, climbed = work.finished()
@@ -145,6 +146,18 @@ def condense(
     levels_table = [dict(row._asdict()) for row in made.condenser.level_summary_]
     left_out = left_out_rows(columns, made.release.columns)
     return Condensed(summary, levels_table, left_out, notes, found)
+
+
+def _read_estimates(original: pl.DataFrame, columns: list[Column], options: Condensing) -> None:
+    """Refuse a named estimate that cannot be read before anything is fitted."""
+    if not options.ledger or not options.policy.estimates:
+        return
+    from tulle.estimating._questions import parse_question
+
+    shown = [one.name for one in columns if one.role.released or one.role is Role.PERSON]
+    with options.naming(question=f"{options.policy_file}: [estimates]"):
+        for text in options.policy.estimates:
+            parse_question(text, original.select(shown))
 
 
 def _ledger(

@@ -24,7 +24,7 @@ from tulle.errors import DataError, PrivacyWarning
 if TYPE_CHECKING:
     from tulle.transactions.baskets import Transactions
 
-_MANY = 4_000  # records: more than are grouped or searched without a compiler
+_MANY = 4_000  # records: more than are searched without a compiler
 
 
 class Warmed(NamedTuple):
@@ -106,17 +106,18 @@ def _streaming(rng: np.random.Generator) -> None:
 
 def _mining(rng: np.random.Generator) -> None:
     from tulle.rules._search import Impact
+    from tulle.rules._sensitive import MinedRules
     from tulle.rules.hider import RuleHider
     from tulle.rules.mine import mine_rules
     from tulle.transactions.fimi import read_fimi, write_fimi
 
     few, many = _baskets(rng, 16, 0.7), _baskets(rng, 1_000, 0.006)
     mine_rules(many, 20, Fraction(1, 10))
-    found = mine_rules(few, len(few) // 5, Fraction(1, 2))
+    found = MinedRules.of(few, len(few) // 5, Fraction(1, 2))
     RuleHider(["0 -> 1"], method="swa", min_support=0.2, min_confidence=0.5).fit_transform(few)
-    impact = Impact(few, found, len(few) // 5, Fraction(1, 2), np.zeros(len(found.nodes), bool))
+    impact = Impact(few, found, np.zeros(len(found.keys), bool))
     kept, rows = np.ones(len(few.items), bool), np.arange(9)
-    impact.costs(kept, rows, np.ones(len(found.itemsets)), np.arange(2))
+    impact.costs(kept, rows, np.ones(len(found.rules.itemsets)), np.arange(2))
     impact.lost(kept, rows)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made-up.dat"

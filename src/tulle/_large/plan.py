@@ -32,9 +32,9 @@ from tulle._types import Ints
 from tulle.condense._classes import Labels, LabelSchema, labels_of, refuse_quantity
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import GroupAttributes, GroupFacts
+from tulle.condense._histories import LinkedRows
 from tulle.condense._levels import check_levels
 from tulle.condense._notes import fact_notes, table_notes
-from tulle.condense._histories import LinkedRows
 from tulle.condense._papers import Papers
 from tulle.condense._row_tables import find_order
 from tulle.condense._shaped import (
@@ -48,7 +48,6 @@ from tulle.condense._shaped import (
     refuse_broken,
     rule_notes,
     settle_rules,
-    with_labels,
 )
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
@@ -274,9 +273,6 @@ class BlockPlan:
         part._fit_part(frame, self.schema, encoder, settled, rng, classes)
         synthesis = part._synthesis
         drawn = synthesis.draw(None, rng)
-        if classes is not None and isinstance(synthesis, Papers):
-            codes = classes.classes.draw(np.zeros(drawn.height, dtype=np.int64), rng)
-            drawn = with_labels(drawn, classes.classes.labels, codes, encoder)
         if part._totals is not None:  # those of the blocks add up
             drawn = part._totals.calibrate(drawn)
         broken = refuse_broken(synthesis.plan, drawn, accept=part.accept_broken_rules)
@@ -464,7 +460,7 @@ class PartedRelease(GroupAttributes):
         return self.plan.units.labels.classes
 
     @property
-    def _weakest(self) -> Shape | Papers | LinkedRows:
+    def _synthesis(self) -> Shape | Papers | LinkedRows:
         """Return a synthesis whose sentence holds for every record."""
         synthesis = self.plan.condenser._unfitted(self.plan.settled.person)
         synthesis.shown = self.rests_on_

@@ -40,8 +40,10 @@ def heaps(original: Floats, released: Floats, least: float = LEAST) -> Heaps:
     before, after = counts
     on = before >= least
     share = float(before[on].sum())
-    kept = float(np.minimum(before, after)[on].sum()) / share if on.any() else None
-    # of few records, chance piles up some
-    chance = 4 * np.sqrt(after * (1 / len(original) + 1 / len(released)))
-    new = (after >= least) & (before < after / 2) & (after - before > chance)
+    # of few records, chance takes some from a heap, and piles up others
+    fewness = 1 / len(original) + 1 / len(released)
+    lost = before - after > 2 * np.sqrt(before * (1 - before) * fewness)
+    kept = float(np.where(lost, after, before)[on].sum()) / share if on.any() else None
+    new = (after >= least) & (before < after / 2)
+    new &= after - before > 4 * np.sqrt(after * fewness)
     return Heaps(share, kept, float((after - before)[new].max(initial=0.0)))

@@ -341,7 +341,7 @@ class Planner:
         *known, answer = (take_rows(column, rows) for column in columns)
         people = None if self.people is None else self.people[rows]
         weights = weigh_people(self.people, self.frame.height)[rows]
-        first = fit_dependency(known[0], answer, self.k, weights)
+        first = fit_dependency(known[0], answer, self.k, weights, people)
         if first is not None:
             longer = fit_longer(known, answer, self.k, people)
             step = Mapped(target, tuple(sources), first, longer)

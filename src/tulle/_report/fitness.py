@@ -1,9 +1,8 @@
 """Fitness for use: one sentence on what a miner can do with the release, and the next step.
 
-Each measure that says something about use has a row in :data:`LIMITS`: from where on it asks for
+Each measure that says something about use has limits in ``words.toml``: from where on it asks for
 caution, from where on the release is not fit, the sentence, and what to do about it. A measure
-that a result does not have is not judged; the worst measure decides. A new measure needs a row
-here, and nothing else.
+that a result does not have is not judged; the worst measure decides.
 """
 
 from __future__ import annotations
@@ -13,13 +12,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tulle._plurals import counted
-from tulle._report.model import Judgement, Level, Whole
-from tulle._report.words import number
+from tulle._report.model import Judgement, Level, Result
+from tulle._report.words import WRITTEN, number
 
 # the words of advice that costs privacy
 SMALLER = ("take a smaller k", "a smaller --margin", "ask for less protection")
 _SMALLER_GROUPS = f"{SMALLER[0]} if the privacy verdict allows it (tulle explore shows both)"
-_LOOK = "look at this column in the report; declare it a category, or give it bounds in the policy"
+_ADVICE = {
+    "smaller groups": _SMALLER_GROUPS,
+    "look": "look at this column in the report; declare it a category, or give it bounds in the "
+    "policy",
+}
 
 
 class Limit(NamedTuple):
@@ -44,152 +47,9 @@ class Limit(NamedTuple):
         return self.poor < self.fair
 
 
-LIMITS = (
-    Limit(
-        "accuracy_ratio",
-        0.95,
-        0.80,
-        "a model trained on the release reaches {value} of the score of one trained on the "
-        "original",
-        _SMALLER_GROUPS,
-        "share",
-    ),
-    Limit(
-        "stated_rules_broken",
-        0.0001,
-        0.05,
-        "rules between columns that the policy states are broken in {value} of the rows",
-        "make the release with the rules in its policy: tulle condense keeps them",
-        "share",
-    ),
-    Limit(
-        "rules_broken",
-        0.005,
-        0.05,
-        "relations between columns that hold for every original are broken in {value} of the rows, "
-        "most often between {where}",
-        "state the relation under [rules] in the policy, or leave one of the columns out",
-        "share",
-    ),
-    Limit(
-        "heaps_kept_min",
-        0.80,
-        0.40,
-        "of the values that many people share in {where}, {value} are left",
-        _LOOK,
-        "share",
-    ),
-    Limit(
-        "heaps_piled",
-        0.02,
-        0.10,
-        "{where} has an impossible heap: {value} of the records on one value that was not common",
-        _LOOK,
-        "share",
-    ),
-    Limit(
-        "odd_values",
-        0.01,
-        0.10,
-        "{value} of the values in {where} are of a kind that the original does not have",
-        _LOOK,
-        "share",
-    ),
-    Limit(
-        "propensity_auc",
-        0.70,
-        0.90,
-        "a classifier tells released records from people with an AUC of {value}, mostly by {where}",
-        _SMALLER_GROUPS,
-    ),
-    Limit(
-        "effects_lost",
-        0.20,
-        0.50,
-        "{value} of the effects that are significant in the original are gone, such as {where}",
-        _SMALLER_GROUPS,
-        "share",
-    ),
-    Limit(
-        "marginal_distance_max",
-        0.15,
-        0.40,
-        "the distribution of {where} moved by {value}",
-        _LOOK,
-        noise=3.5,
-    ),
-    Limit(
-        "correlation_difference_max",
-        0.20,
-        0.45,
-        "the association of {where} changed by {value}",
-        _SMALLER_GROUPS,
-        noise=6.0,
-    ),
-    Limit(
-        "correlation_difference",
-        0.05,
-        0.12,
-        "associations between columns changed by {value} on average",
-        _SMALLER_GROUPS,
-        noise=1.3,
-    ),
-    Limit(
-        "covariance_compatibility",
-        0.95,
-        0.80,
-        "covariances agree with those of the original by {value} only, where 1 is perfect",
-        _SMALLER_GROUPS,
-        noise=1.0,
-    ),
-    Limit(
-        "misses_cost",
-        0.10,
-        0.40,
-        "{value} of the rules that should stay were lost",
-        f"hide fewer rules, or try {SMALLER[1]}",
-        "share",
-    ),
-    Limit(
-        "artifactual_patterns",
-        0.05,
-        0.20,
-        "{value} of the rules in the release are not in the data",
-        "choose a method that only takes items away",
-        "share",
-    ),
-    Limit(
-        "neighbour_recall",
-        0.80,
-        0.40,
-        "the sketches find {value} of the true nearest neighbours",
-        f"allow more components (--max-components) or {SMALLER[2]}",
-        "share",
-    ),
-    Limit(
-        "suppressed_share",
-        0.05,
-        0.30,
-        "{value} of the records were left out",
-        f"{SMALLER[2]}, or say in the release which records are missing",
-        "share",
-    ),
-    *(
-        Limit(
-            name,
-            0.95,
-            0.80,
-            f"{miner} give the same answer on the codes for {{value}} of the records",
-            "code fewer columns, or split fewer values",
-            "share",
-        )
-        for name, miner in (
-            ("same_tree", "decision trees"),
-            ("same_bayes", "naive Bayes models"),
-            ("same_neighbours", "nearest neighbours"),
-            ("same_clusters", "clusterings"),
-        )
-    ),
+LIMITS = tuple(
+    Limit(measure, **{**row, "after": _ADVICE.get(row["after"], row["after"])})
+    for measure, row in WRITTEN["limits"].items()
 )
 HEADLINES: Mapping[Level, str] = {
     "bad": "Not fit for use",
@@ -221,7 +81,7 @@ def strain(measure: str, value: float, compared: int | None) -> float | None:
     return round(min(3.0, max(0.0, gone / way)), 3)
 
 
-def fitness(result: Whole) -> Judgement:
+def fitness(result: Result) -> Judgement:
     """Return the judgement on fitness for use."""
     judged = _measured(result)
     if not judged:
@@ -240,7 +100,7 @@ def fitness(result: Whole) -> Judgement:
     return {"level": level, "reason": reason, "next": after, "details": details}
 
 
-def lost_in(result: Whole) -> str | None:
+def lost_in(result: Result) -> str | None:
     """Return the column or pair in which use is poor, where smaller groups would mend it."""
     poor = [limit for level, limit, _ in _measured(result) if level != "good"]
     places = [result["where"].get(x.measure) for x in poor if x.after is _SMALLER_GROUPS]
@@ -248,7 +108,7 @@ def lost_in(result: Whole) -> str | None:
     return next((place for place in places if place and place.startswith("column")), None)
 
 
-def _measured(result: Whole) -> list[tuple[Level, Limit, float]]:
+def _measured(result: Result) -> list[tuple[Level, Limit, float]]:
     """Return the measures that have limits, the worst first."""
     judged = [
         (level, limit, value)

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._people import distinct_people
 from tulle._relations.values import numbers_of
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._levels import person_column
@@ -152,13 +151,13 @@ def rake(weights: Floats, design: Floats, totals: Floats) -> Floats:
 def _margins(
     series: pl.Series, shares: Floats, crowd: Crowd, rng: np.random.Generator | None
 ) -> list[WeightMargin]:
-    """Return the margins of a column that enough people hold; ``shares`` are weights."""
+    """Add up a column's values that enough people hold; ``shares`` are weights."""
     if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary):
         return []
     people = np.arange(len(shares)) if crowd.people is None else crowd.people
 
     def said(column: Floats) -> float:
-        """Return a share, off by up to what one person says in it."""
+        """Add up a share, off by up to what one person says in it."""
         parts = np.bincount(people, weights=shares * column)
         lot = 0.0 if rng is None else float(rng.uniform(-1, 1))
         return float(parts.sum()) + lot * float(np.abs(parts).max())
@@ -169,28 +168,24 @@ def _margins(
         there = crowd.kept & np.isfinite(values)
         if crowd.hold(there) < crowd.enough() or not (spread := float(values[there].std())) > 0:
             return []
-        unit = float(values[there].mean()), spread
-        column = np.where(there, np.nan_to_num((values - unit[0]) / unit[1]), 0.0)
-        return [WeightMargin(series.name, None, said(column), crowd.hold(there), unit)]
+        whole = WeightMargin(series.name, None, 0.0, crowd.hold(there))
+        whole = whole._replace(unit=(float(values[there].mean()), spread))
+        return [whole._replace(share=said(np.where(there, _indicator(series, whole), 0.0)))]
     texts = series.cast(pl.String)
-    domain = texts.unique().sort()
-    codes = texts.to_frame().join(
-        pl.DataFrame({series.name: domain, "\0code": np.arange(len(domain))}),
-        on=series.name, how="left", nulls_equal=True, maintain_order="left",
-    )["\0code"].to_numpy()  # fmt: skip
-    held = distinct_people(np.where(crowd.kept, codes, -1), crowd.people, len(domain))
+    domain = texts.unique().sort()  # what is missing comes first
+    ranks = texts.rank("dense").cast(pl.Int64) + domain.null_count()
+    codes = ranks.fill_null(1).to_numpy() - 1
+    held = crowd.held(codes, len(domain))
     common = np.argsort(-held, kind="stable")[:_MOST_VALUES]
     return [
-        WeightMargin(
-            series.name, domain[place], said((codes == place).astype(float)), int(held[place])
-        )
-        for place in common.tolist()
-        if held[place] >= crowd.enough()
+        WeightMargin(series.name, domain[at], said((codes == at).astype(float)), int(held[at]))
+        for at in common.tolist()
+        if held[at] >= crowd.enough()
     ]
 
 
 def _indicator(series: pl.Series, margin: WeightMargin) -> Floats:
-    """Return what a margin adds up, for each record."""
+    """Say what each record adds to a margin."""
     if margin.unit is not None:
         return np.nan_to_num((numbers_of(series) - margin.unit[0]) / margin.unit[1])
     value = pl.Series([margin.value], dtype=pl.String)

@@ -8,8 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from tulle._checks import check_flag, check_int
 from tulle._people import distinct_people
@@ -17,6 +15,7 @@ from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
 from tulle._shape.quantiles import draw_threshold
 from tulle._types import Ints
+from tulle.condense._estimators import Estimator, check_is_fitted
 from tulle.condense._grouping import Grouper, check_facts
 from tulle.condense._histories import Histories, new_keys
 from tulle.condense._levels import check_levels, check_people, common_level, level_column
@@ -36,7 +35,7 @@ _EXACT = (
 )
 
 
-class DatabaseCondenser(BaseEstimator):
+class DatabaseCondenser(Estimator):
     """Condense the tables of some people, and draw the tables of other people from them.
 
     People are condensed first, one row each: their own columns, how many rows they have in other

@@ -44,6 +44,11 @@ INTERCEPT = "(intercept)"
 _MOST_VALUES = 50  # of a category among terms, or of a column after `by`
 _HEAD = re.compile(r"\s*(\w+)\s*\(")
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
+_REST = re.compile(  # what may follow the bracket
+    r"\s*(?:by\s+(?P<by>(?!where\b)\S(?:(?!\bwhere\b).)*))?(?:\bwhere\b(?P<where>.*\S.*))?",
+    re.DOTALL,
+)
+_SHARE = re.compile(r"\s*0?\.[0-9]+\s*")
 _NORMAL = NormalDist()
 _STEPS = 40  # of Newton's method
 _STEEP = 15.0  # a linear predictor beyond that means that classes can be told apart
@@ -77,10 +82,9 @@ class Question:
     order: float = 0.5  # of a quantile
 
     def columns(self, term: str) -> set[str]:
-        """Return the columns that one number of the answer is about."""
-        own = set() if self.target is None else set(columns_of(self.target))
-        own |= {*self.by, *(columns_of(self.terms[term]) if term in self.terms else ())}
-        return own | (set(columns_of(self.where)) if self.where is not None else set())
+        """Name the columns that one number of the answer is about."""
+        nodes = [self.target, self.where, self.terms.get(term)]
+        return {*self.by, *(name for node in nodes if node for name in columns_of(node))}
 
 
 def parse_question(text: str, frame: pl.DataFrame) -> Question:
@@ -96,20 +100,30 @@ def parse_question(text: str, frame: pl.DataFrame) -> Question:
     kind = head.group(1).lower()
     if kind not in KINDS:
         raise _refused(text, f"'{kind}' is not known: {nearest_name(kind, KINDS)}")
-    inside, rest = _in_brackets(text, head.end())
-    by, where = _groups(text, rest, frame)
+    inside, by, where = _parts(text, head.end())
     names = frame.columns
-    asked = Question(text.strip(), kind, {}, by=by)
+    asked = Question(text.strip(), kind, {}, by=_groups(text, by, frame))
     if where:
         asked = replace(asked, where=parse_condition(where, names, "question"))
     if kind in REGRESSIONS:
         return _regression(asked, inside, frame)
     if kind == "share":
-        return replace(asked, terms=_shares(inside.strip(), frame))
-    if kind in ("quantile", "median"):
-        inside, order = _order(text, kind, inside)
-        asked = replace(asked, kind="quantile", order=order)
-    return replace(asked, terms={inside.strip(): parse_quantity(inside, names, "question")})
+        return replace(asked, terms=_shares(text, inside.strip(), frame))
+    if kind == "median":
+        asked = replace(asked, kind="quantile")
+    elif kind == "quantile":
+        inside, _, order = inside.rpartition(",")
+        if not inside or not _SHARE.fullmatch(order) or not 0 < float(order) < 1:
+            wanted = "a quantile has an order between 0 and 1, as in quantile(income, 0.9)"
+            raise _refused(text, wanted)
+        asked = replace(asked, order=float(order))
+    node = parse_quantity(inside, names, "question")
+    if isinstance(node, Name) and is_text(frame.schema[node.column]):
+        more = f"share({inside.strip()}) is that of each"
+        raise _refused(
+            text, f"column '{node.column}' holds words, of which there is no {kind}; {more}"
+        )
+    return replace(asked, terms={inside.strip(): node})
 
 
 def _refused(text: object, problem: str) -> ParameterError:
@@ -119,46 +133,31 @@ def _refused(text: object, problem: str) -> ParameterError:
     )
 
 
-def _in_brackets(text: str, begin: int) -> tuple[str, str]:
-    """Return what stands in the brackets that open before ``begin``, and what follows."""
+def _parts(text: str, begin: int) -> tuple[str, str, str]:
+    """Cut a question into what the brackets hold, what follows ``by``, and what ``where``."""
     plain = _QUOTED.sub(lambda found: "_" * len(found.group()), text)
-    depth = 1
-    for place in range(begin, len(plain)):
-        depth += {"(": 1, ")": -1}.get(plain[place], 0)
-        if depth == 0:
-            return text[begin:place], text[place + 1 :]
-    raise _refused(text, "a bracket does not close")
-
-
-def _groups(text: str, rest: str, frame: pl.DataFrame) -> tuple[tuple[str, ...], str]:
-    """Return the columns after ``by``, and the condition after ``where``."""
-    plain = _QUOTED.sub(lambda found: "_" * len(found.group()), rest)
-    cut = re.search(r"\bwhere\b", plain)
-    where = rest[cut.end() :].strip() if cut else ""
-    groups = (rest[: cut.start()] if cut else rest).strip()
-    if (cut and not where) or (groups and not re.match(r"by\s", groups)):
+    depth, end = 1, begin
+    while depth and end < len(plain):
+        depth += {"(": 1, ")": -1}.get(plain[end], 0)
+        end += 1
+    if depth:
+        raise _refused(text, "a bracket does not close")
+    rest = _REST.fullmatch(plain, end)
+    if rest is None:
         raise _refused(text, "after the bracket stands `by COLUMN, ...` or `where CONDITION`")
-    by = tuple(name.strip().strip("`") for name in re.findall(r"`[^`]*`|[^,]+", groups[3:]))
+    by, where = (text[slice(*rest.span(group))].strip() for group in ("by", "where"))
+    return text[begin : end - 1], by, where
+
+
+def _groups(text: str, written: str, frame: pl.DataFrame) -> tuple[str, ...]:
+    by = tuple(name.strip().strip("`") for name in re.findall(r"`[^`]*`|[^,]+", written))
     for name in by:
         if name not in frame.columns:
             hint = nearest_name(name, frame.columns)
             raise _refused(text, f"there is no column '{name}' to group by ({hint})")
         if frame[name].n_unique() > _MOST_VALUES:
             raise _refused(text, f"column '{name}' has more than {_MOST_VALUES} values to group by")
-    return by, where
-
-
-def _order(text: str, kind: str, inside: str) -> tuple[str, float]:
-    if kind == "median":
-        return inside, 0.5
-    inside, comma, order = inside.rpartition(",")
-    try:
-        share = float(order)
-    except ValueError:
-        share = 0.0
-    if not comma or not 0 < share < 1:
-        raise _refused(text, "a quantile has an order between 0 and 1, as in quantile(income, 0.9)")
-    return inside, share
+    return by
 
 
 def _regression(asked: Question, inside: str, frame: pl.DataFrame) -> Question:
@@ -166,11 +165,8 @@ def _regression(asked: Question, inside: str, frame: pl.DataFrame) -> Question:
     left, tilde, right = inside.partition("~")
     if not tilde:
         raise _refused(asked.text, f"'{asked.kind}' takes a formula, as in ols(wage ~ educ + age)")
-    target: Node = (
-        parse_quantity(left, names, "question")
-        if asked.kind == "ols"
-        else parse_condition(left, names, "question")
-    )
+    parse = parse_quantity if asked.kind == "ols" else parse_condition
+    target: Node = parse(left, names, "question")
     for side in target.args if isinstance(target, Call) and asked.kind == "logit" else (target,):
         if isinstance(side, Name) and is_text(frame.schema[side.column]) and len(left.split()) == 1:
             raise _refused(
@@ -185,15 +181,18 @@ def _regression(asked: Question, inside: str, frame: pl.DataFrame) -> Question:
     return replace(asked, terms=terms, target=target)
 
 
-def _shares(inside: str, frame: pl.DataFrame) -> dict[str, Node]:
+def _shares(text: str, inside: str, frame: pl.DataFrame) -> dict[str, Node]:
     bare = inside.strip("`")
-    if bare in frame.columns and is_text(frame.schema[bare]):
-        return _values_of(bare, frame, first=0)
+    if bare in frame.columns:
+        if is_text(frame.schema[bare]):
+            return _values_of(bare, frame, first=0)
+        if not {*frame[bare].cast(pl.Float64, strict=False).drop_nulls()} <= {0.0, 1.0}:
+            raise _refused(text, f"a share is that of a condition, as in share({inside} <= 30)")
     return {inside: parse_condition(inside, frame.columns, "question")}
 
 
 def _values_of(column: str, frame: pl.DataFrame, *, first: int) -> dict[str, Node]:
-    """Return a term for each value of a category, from the ``first`` in order."""
+    """Make a term of each value of a category, from the ``first`` in order."""
     values = frame[column].drop_nulls().cast(pl.String).unique().sort().to_list()
     if len(values) > _MOST_VALUES:
         raise ParameterError(
@@ -202,6 +201,26 @@ def _values_of(column: str, frame: pl.DataFrame, *, first: int) -> dict[str, Nod
             parameter="question",
         )
     return {f"{column} = {one}": Call("=", (Name(column), Word(one))) for one in values[first:]}
+
+
+def unknown_words(asked: Question, frame: pl.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield each column of words with a word that the question names and no record has."""
+    nodes = [node for node in (asked.target, asked.where, *asked.terms.values()) if node]
+    while nodes:
+        node = nodes.pop()
+        if not isinstance(node, Call):
+            continue
+        nodes += node.args
+        columns = [part.column for part in node.args if isinstance(part, Name)]
+        if len(columns) == 1 and is_text(frame.schema[columns[0]]):
+            known = frame[columns[0]].cast(pl.String)
+            for part in node.args:
+                if (
+                    isinstance(part, Word)
+                    and node.op in ("=", "!=", "in")
+                    and part.text not in known
+                ):
+                    yield columns[0], part.text
 
 
 # -- answers -------------------------------------------------------------------------------------

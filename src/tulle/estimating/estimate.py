@@ -12,8 +12,17 @@ import polars as pl
 
 from tulle._files import digest
 from tulle._json import read_json
-from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.estimating._questions import Figure, Key, Question, answer, parse_question
+from tulle._relations.values import Values, truth
+from tulle.errors import DataError, GateError, ParameterError, nearest_name
+from tulle.estimating._questions import (
+    REGRESSIONS,
+    Figure,
+    Key,
+    Question,
+    answer,
+    parse_question,
+    unknown_words,
+)
 from tulle.estimating.ledger import (
     FORMAT,
     LEAST,
@@ -79,10 +88,10 @@ def estimate(
     [3.0]
     """
     if isinstance(releases, str | os.PathLike):
-        releases, found, told, named = read_copies(releases)
-        ledger = found if ledger is None else ledger
-        records = told if records is None else records
-        weight = named if weight is None else weight
+        releases, kept, height, weights = read_copies(releases)
+        ledger = kept if ledger is None else ledger
+        records = height if records is None else records
+        weight = weights if weight is None else weight
     copies, weight = as_copies(releases), weight or None
     if weight is not None and weight not in copies[0].columns:
         hint = nearest_name(weight, copies[0].columns)
@@ -92,64 +101,66 @@ def estimate(
     asked = parse_question(question, copies[0])
     if ledger is not None:
         _refuse_broken(ledger)
+    answers = pooled([answer(asked, copy, weight=weight) for copy in copies])
+    _refuse_empty(asked, copies[0], answers)
     scale = 1.0
     if asked.kind == "total" and records is not None and weight is None:
         scale = records / copies[0].height
-    ratio = 1.0 if records is None else copies[0].height / records
-    answers = pooled([answer(asked, copy, weight=weight) for copy in copies])
-    rows = [
-        _row(asked, key, found, ledger, len(copies), scale, ratio if population else 0.0, weight)
-        for key, found in answers.items()
-    ]
-    if not rows:
-        raise DataError(
-            f"'{asked.text}': {UNANSWERED}: no records, or columns that follow from each other or "
-            "tell the classes apart"
+    sampled = 0.0  # times its variance is that of the original
+    if population:
+        sampled = 1.0 if records is None else copies[0].height / records
+    rows = []
+    for key, figure in answers.items():
+        factor, note = None, "no error ledger: how far this lies from the original is not known"
+        if ledger is not None:
+            factor, note = _factor(asked, key, figure, ledger, len(copies), weight)
+        error = scale * math.sqrt(figure.variance)
+        value = figure.value * scale
+        half = None if factor is None else error * math.sqrt(factor**2 + NORMAL**2 * sampled)
+        shown = ledger is None or half is not None
+        rows.append(
+            {
+                **dict(zip(asked.by, key.group)),
+                "term": key.term,
+                "estimate": value if shown else None,
+                "standard_error": error if shown else None,
+                "low": None if half is None else value - half,
+                "high": None if half is None else value + half,
+                "records": figure.records,
+                "note": note,
+            }
         )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _row(
-    asked: Question,
-    key: Key,
-    found: Figure,
-    ledger: Mapping[str, Any] | None,
-    copies: int,
-    scale: float,
-    sampled: float,
-    weight: str | None,
-) -> dict[str, Any]:
-    """Return one number of the answer; ``sampled`` times its variance is that of the original."""
-    error = scale * math.sqrt(found.variance)
-    if ledger is not None and ledger.get("weight") == weight:
-        factor, note = _factor(asked, key, found, ledger, copies)
-    elif ledger is not None:
-        measured = ledger.get("weight") or "none"
-        factor, note = None, f"{UNANSWERED}: its error ledger is of weight {measured}"
-    else:
-        factor = None
-        note = "no error ledger: how far this lies from the original is not known"
-    shown = ledger is None or factor is not None
-    half = None
-    if factor is not None:
-        half = error * math.sqrt(factor**2 + NORMAL**2 * sampled)
-    value = found.value * scale if shown else None
-    return {
-        **dict(zip(asked.by, key.group)),
-        "term": key.term,
-        "estimate": value,
-        "standard_error": error if shown else None,
-        "low": None if half is None or value is None else value - half,
-        "high": None if half is None or value is None else value + half,
-        "records": found.records,
-        "note": note,
-    }
+def _refuse_empty(asked: Question, release: pl.DataFrame, answers: Mapping[Key, Figure]) -> None:
+    """Raise for words that no record has, and where there is no number at all."""
+    for column, word in unknown_words(asked, release):
+        raise ParameterError(
+            f"no released record has '{word}' in column '{column}': share({column}) shows what "
+            "there is; what too few people hold is not released",
+            parameter="question",
+        )
+    if not answers:
+        where = asked.where is not None and not truth(asked.where, Values(release, {}))[0].any()
+        why = "columns follow from each other, or tell the classes apart"
+        why = "no released record meets the condition" if where else why
+        why = why if where or asked.kind in REGRESSIONS else "no released record has a value"
+        raise GateError(f"'{asked.text}': {UNANSWERED}: {why}")
 
 
 def _factor(
-    asked: Question, key: Key, found: Figure, ledger: Mapping[str, Any], copies: int
+    asked: Question,
+    key: Key,
+    found: Figure,
+    ledger: Mapping[str, Any],
+    copies: int,
+    weight: str | None = None,
 ) -> tuple[float | None, str]:
-    """Return how many standard errors such estimates are off, or why that is not known."""
+    """Look up how many standard errors such estimates are off, or say why that is not known."""
+    if ledger.get("weight") != weight:
+        measured = ledger.get("weight") or "none"
+        return None, f"{UNANSWERED}: its error ledger is of weight {measured}"
     least = max(2 * int(ledger["k"]), LEAST)
     if found.records < least:
         return None, f"{UNANSWERED}: fewer than {least} records behind it"
@@ -173,7 +184,7 @@ def _factor(
 def read_copies(
     path: str | os.PathLike[str],
 ) -> tuple[list[pl.DataFrame], Mapping[str, Any] | None, int | None, str | None]:
-    """Return all copies of a release, its ledger, the original's size, and the weights' column."""
+    """Read all copies of a release, its ledger, the original's size, and the weights' column."""
     from tulle.io._statistics_files import FileLabels
     from tulle.io.read import read_table, read_written
 
@@ -183,9 +194,10 @@ def read_copies(
         codes = {name: own.codes(first[name]) for name, own in written.columns.items()}
     if not has_manifest(path):
         return [without_codes(first, codes)], None, None, None
-    manifest, copies = read_manifest(path), [first]
+    manifest, copies, weight = read_manifest(path), [first], None
     for name, entry in manifest.columns.items():
         codes[name] = (*codes.get(name, ()), *entry.get("missing", ()))
+        weight = name if entry.get("role") == Role.WEIGHT else weight
     for place, sha256 in named_beside(path, manifest.output).items():
         if ".codebook." in place.name:
             continue
@@ -200,13 +212,9 @@ def read_copies(
             raise DataError(f"{place.name} is too large for an error ledger")
         else:
             ledger = read_json(place.read_bytes())
-    apart, records = (
-        manifest.counts.get("kept apart as the control", 0),
-        manifest.source.get("records"),
-    )
+    apart = manifest.counts.get("kept apart as the control", 0)
+    records = manifest.source.get("records")
     known = isinstance(records, int) and isinstance(apart, int)
-    roles = {name: entry.get("role") for name, entry in manifest.columns.items()}
-    weight = next((name for name, role in roles.items() if role == Role.WEIGHT), None)
     blank = [without_codes(copy, codes) for copy in copies]
     return blank, ledger, records - apart if known else None, weight
 

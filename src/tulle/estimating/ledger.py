@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from tulle import _progress as progress
 from tulle._checks import check_int
@@ -50,16 +51,12 @@ Make = Callable[[pl.DataFrame], Sequence[Any]]
 
 def pooled(answers: Sequence[Mapping[Key, Figure]]) -> dict[Key, Figure]:
     """Return the numbers that all copies give, as one: means of their values and variances."""
-    keys = [key for key in answers[0] if all(key in other for other in answers)]
-    together = {key: [one[key] for one in answers] for key in keys}
-    return {
-        key: Figure(
-            float(np.mean([one.value for one in found])),
-            float(np.mean([one.variance for one in found])),
-            min(one.records for one in found),
-        )
-        for key, found in together.items()
-    }
+    together = {}
+    for key in answers[0]:
+        if all(key in other for other in answers):
+            values, variances, records = zip(*(one[key] for one in answers))
+            together[key] = Figure(float(np.mean(values)), float(np.mean(variances)), min(records))
+    return together
 
 
 def error_ledger(
@@ -152,26 +149,18 @@ def as_copies(releases: Any) -> list[pl.DataFrame]:
 
 def without_codes(frame: pl.DataFrame, codes: Mapping[str, Collection[Any]]) -> pl.DataFrame:
     """Return a table in which codes for no answer are missing: they are no quantity."""
-    numbers = {
-        name: [code for code in own if isinstance(code, int | float)]
-        for name, own in codes.items()
-        if name in frame.columns and frame.schema[name].is_numeric()
-    }
-    return frame.with_columns(
-        pl.when(~pl.col(name).is_in(own)).then(pl.col(name)).alias(name)
-        for name, own in numbers.items()
-        if own
-    )
+    for name, own in codes.items():
+        numbers = [code for code in own if isinstance(code, int | float)]
+        if numbers and name in frame.columns and frame.schema[name].is_numeric():
+            frame = frame.with_columns(pl.when(~pl.col(name).is_in(numbers)).then(pl.col(name)))
+    return frame
 
 
 def _split(n: int, owners: Ints | None, rng: np.random.Generator) -> Ints:
     """Return the rows of nine tenths of the people."""
-    if owners is None:
-        return np.sort(rng.permutation(n)[: max(int(_PART * n), 1)])
+    owners = np.arange(n) if owners is None else owners
     people = int(owners.max()) + 1
-    inside = np.zeros(people, dtype=bool)
-    inside[rng.permutation(people)[: max(int(_PART * people), 1)]] = True
-    return np.flatnonzero(inside[owners])
+    return np.flatnonzero(np.isin(owners, rng.permutation(people)[: max(int(_PART * people), 1)]))
 
 
 @dataclass
@@ -216,8 +205,8 @@ class Errors:
                     for column in question.columns(key.term):
                         self.of_column[question.kind, column].append(error)
                 else:
-                    own = self.of_asked.setdefault(question.text, {})
-                    own[name_of(key)] = max(own.get(name_of(key), 0.0), error)
+                    own, name = self.of_asked.setdefault(question.text, {}), name_of(key)
+                    own[name] = max(own.get(name, 0.0), error)
                 effect = question.target is not None and key.term in question.terms
                 if whole and effect and abs(true[key].value) > 3 * math.sqrt(true[key].variance):
                     self.clear += 1
@@ -226,20 +215,16 @@ class Errors:
 
     def ledger(self, copies: int, splits: int) -> dict[str, Any]:
         """Return what is kept of the errors: nothing of a single estimate that nobody asked for."""
-        kinds = {}
-        for kind, errors in self.of_kind.items():
+        kinds: dict[str, Any] = {
+            kind: {"factor": _upwards(_covering(errors), 10), "columns": {}}
+            for kind, errors in self.of_kind.items()
+            if len(errors) >= LEAST
+        }
+        for (kind, column), errors in sorted(self.of_column.items()):
             if len(errors) >= LEAST:
-                columns = {
-                    column: _covering(own)
-                    for (of, column), own in sorted(self.of_column.items())
-                    if of == kind and len(own) >= LEAST
-                }
-                kinds[kind] = {"factor": _covering(errors), "columns": columns}
+                kinds[kind]["columns"][column] = _upwards(_covering(errors), 10)
         asked = {
-            text: {
-                name: min(math.ceil(2 * max(error, 0.5)) / 2, _BEYOND)
-                for name, error in own.items()
-            }
+            text: {name: _upwards(error, 2) for name, error in own.items()}
             for text, own in self.of_asked.items()
         }
         return {
@@ -250,25 +235,22 @@ class Errors:
 
 
 def _covering(errors: Sequence[float]) -> float:
-    """Return what 95 of 100 errors, and of the next one, stay below, rounded up to a tenth."""
-    ordered = sorted(errors)
-    rank = min(math.ceil(COVERED * (len(ordered) + 1)), len(ordered))
-    return min(math.ceil(10 * max(ordered[rank - 1], 0.5)) / 10, _BEYOND)
+    """Find what 95 of 100 errors, and of the next one, stay below."""
+    rank = min(math.ceil(COVERED * (len(errors) + 1)), len(errors))
+    return sorted(errors)[rank - 1]
+
+
+def _upwards(error: float, parts: int) -> float:
+    """Round an error up to so many parts of a standard error, from half of one."""
+    return min(math.ceil(parts * max(error, 0.5)) / parts, _BEYOND)
 
 
 def _within(original: pl.DataFrame, copies: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return a table whose numbers lie in the ranges of its releases."""
-    whole = pl.concat(copies, how="vertical_relaxed")
-    ranges: dict[str, tuple[Any, Any]] = {
-        name: (whole[name].min(), whole[name].max())
-        for name, dtype in whole.schema.items()
-        if dtype.is_numeric() and name in original.columns and original.schema[name].is_numeric()
-    }
-    return original.with_columns(
-        pl.col(name).clip(low, high)
-        for name, (low, high) in ranges.items()
-        if low is not None and high is not None
-    )
+    numbers = pl.concat(copies, how="vertical_relaxed").select(cs.numeric())
+    numbers = numbers.select(original.select(cs.numeric() & cs.by_name(numbers.columns)).columns)
+    ends: Any = {one.name: (one.min(), one.max()) for one in numbers if one.count()}
+    return original.with_columns(pl.col(name).clip(*both) for name, both in ends.items())
 
 
 def _is_lost(true: Figure, found: Figure) -> bool:

@@ -292,9 +292,9 @@ def _condensed(spec: Spec, people: People, seed: int) -> tuple[pl.DataFrame, Cha
 
 def _groups_of(condenser: Condenser | ClassCondenser, people: People) -> Changes:
     levelled = any(column.role is Role.LEVEL for column in people.columns)
-    text = condenser._weakest.sentence(sizes=not levelled)
+    text = condenser._synthesis.sentence(sizes=not levelled)
     return {
         "smallest_group": min(condenser.rests_on_.values()),
         "sections": [group_section(condenser.counts_, condenser.levels_, text)],
-        "limits": condenser._weakest.limits(),
+        "limits": condenser._synthesis.limits(),
     }

@@ -51,7 +51,6 @@ class CandidateItemsets:
 
 
 def mine_block(block: Transactions, share: Fraction) -> CandidateItemsets:
-    """Return the itemsets that are frequent in one block."""
     found = mine(block, max(1, math.ceil(share * len(block))))
     indptr, codes = found.rows
     ends, flat = indptr.tolist(), block.names[codes].tolist()
@@ -64,12 +63,8 @@ def mine_block(block: Transactions, share: Fraction) -> CandidateItemsets:
 
 
 def count_block(block: Transactions, wanted: Sequence[Names]) -> list[int]:
-    """Return how many baskets of a block hold each itemset."""
     code = {name: place for place, name in enumerate(block.names.tolist())}
-    coded = [[code.get(name, -1) for name in names] for names in wanted]
-    present = [items for items in coded if min(items) >= 0]
-    counts = iter(count_sets(block, present) if present else ())
-    return [next(counts) if min(items) >= 0 else 0 for items in coded]
+    return count_sets(block, [[code.get(name, -1) for name in names] for names in wanted])
 
 
 def share_of(owner: str, min_support: Share, baskets: int) -> Fraction:
@@ -101,7 +96,6 @@ def mine_blocks(blocks: Blocks, min_support: Share, owner: str = "mine") -> Mine
 
 
 def refuse_empty(found: CandidateItemsets) -> None:
-    """Raise if there is nothing to mine."""
     if not found.baskets:
         raise DataError("the data contains no baskets")
     if not found.items:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tulle._types import Ints
 from tulle.errors import PrivacyError
 from tulle.rules._sensitive import EditedCounts, Edits, SensitiveRules
 from tulle.rules._window import slide
+from tulle.transactions.baskets import _among
 
 # Given a rule's number and its chosen rows: for each row, the item that goes.
 Choice = Callable[[int, Ints], Ints]
@@ -53,9 +55,7 @@ def iga(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
 
 
 def naive(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
-    """Remove all items of the rule; of a basket that holds nothing else, the most frequent
-    stays.
-    """
+    """Remove all items of the rule; the most frequent stays if a basket holds nothing else."""
     baskets, edits = sensitive.baskets, Edits.none(sensitive.baskets)
     left = baskets.lengths.copy()
     for r, items in enumerate(sensitive.whole):
@@ -128,7 +128,7 @@ def algo1a(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
 
     The only algorithm that adds items: the release then says of people what is not true.
     """
-    return _until_hidden(sensitive, range(len(sensitive)), _add_antecedent)
+    return _until_hidden(sensitive, range(len(sensitive)), partial(add_antecedent, partly=True))
 
 
 def algo1b(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
@@ -136,7 +136,7 @@ def algo1b(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     return _until_hidden(
         sensitive,
         range(len(sensitive)),
-        lambda s, edits, r: _take_away(s, edits, r, _rarest_left(s, edits, s.consequent[r])),
+        lambda s, edits, r: take_away(s, edits, r, _rarest_left(s, edits, s.consequent[r])),
     )
 
 
@@ -145,7 +145,7 @@ def algo2a(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     return _until_hidden(
         sensitive,
         range(len(sensitive)),
-        lambda s, edits, r: _take_away(s, edits, r, _rarest_left(s, edits, s.whole[r])),
+        lambda s, edits, r: take_away(s, edits, r, _rarest_left(s, edits, s.whole[r])),
     )
 
 
@@ -157,7 +157,7 @@ def algo2b(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
     def step(s: SensitiveRules, edits: Edits, r: int) -> None:
         counts = _item_counts(s, edits, s.whole[r])
         item = max(s.whole[r], key=lambda code: (counts[code], -code))
-        _take_away(s, edits, r, item, by_confidence=False)
+        take_away(s, edits, r, item, by_confidence=False)
 
     return _until_hidden(sensitive, order, step)
 
@@ -197,9 +197,10 @@ def _until_hidden(sensitive: SensitiveRules, order: Iterable[int], step: Step) -
     return edits
 
 
-def _take_away(
+def take_away(
     sensitive: SensitiveRules, edits: Edits, r: int, item: int, *, by_confidence: bool = True
 ) -> None:
+    """Remove an item from the shortest baskets that support a rule and always had the item."""
     counts = EditedCounts(sensitive, edits)
     rows = counts.rows(sensitive.whole[r])
     need = removals_needed(
@@ -209,15 +210,12 @@ def _take_away(
         sensitive.confidence[r] if by_confidence else None,
         lowers_antecedent=item in sensitive.antecedent[r],
     )
-    cells = sensitive.baskets.cells_at(_shortest(sensitive, edits, rows)[:need], item)
-    edits.kept[cells] = False
-
-
-def _shortest(sensitive: SensitiveRules, edits: Edits, rows: Ints) -> Ints:
-    starts = sensitive.baskets.indptr
-    gone = np.concatenate(([0], np.cumsum(~edits.kept)))
-    length = (starts[rows + 1] - gone[starts[rows + 1]]) - (starts[rows] - gone[starts[rows]])
-    return rows[np.argsort(length, kind="stable")]
+    baskets, gone = sensitive.baskets, np.concatenate(([0], np.cumsum(~edits.kept)))
+    rows = rows[_among(rows, baskets.row_of[baskets.cells(item)])]
+    ends = baskets.indptr[rows], baskets.indptr[rows + 1]
+    left = (ends[1] - gone[ends[1]]) - (ends[0] - gone[ends[0]])
+    shortest = rows[np.argsort(left, kind="stable")][:need]
+    edits.kept[baskets.cells_at(shortest, item)] = False
 
 
 def _item_counts(sensitive: SensitiveRules, edits: Edits, items: Iterable[int]) -> dict[int, int]:
@@ -230,32 +228,35 @@ def _rarest_left(sensitive: SensitiveRules, edits: Edits, items: tuple[int, ...]
     return min(items, key=lambda item: (counts[item], item))
 
 
-def _add_antecedent(sensitive: SensitiveRules, edits: Edits, r: int) -> None:
-    sure = sensitive.confidence[r]
+def add_antecedent(sensitive: SensitiveRules, edits: Edits, r: int, *, partly: bool) -> None:
+    """Give a rule's antecedent to baskets without its consequent, those that lack least first.
+
+    ``partly``: only to baskets that hold some of it, as in the literature.
+    """
     counts = EditedCounts(sensitive, edits)
-    left = sensitive.antecedent[r]
+    left, sure = sensitive.antecedent[r], sensitive.confidence[r]
     support, antecedent = len(counts.rows(sensitive.whole[r])), len(counts.rows(left))
     if sensitive.hidden(r, support, antecedent):
         return
     if sure is None:
         raise PrivacyError("algo1a hides by confidence: give min_confidence, not disclosure")
     need = support * sure.denominator // sure.numerator + 1 - antecedent
-    held = np.zeros(len(sensitive.baskets), dtype=np.int64)
+    missing = np.full(len(sensitive.baskets), len(left))
     for item in left:
-        held[counts.rows([item])] += 1
-    held[counts.rows(sensitive.consequent[r])] = 0  # they would support the whole rule
-    partly = np.flatnonzero((held > 0) & (held < len(left)))
-    if len(partly) < need:
+        missing[counts.rows([item])] -= 1
+    missing[counts.rows(sensitive.consequent[r])] = 0  # they would support the whole rule
+    lacking = np.flatnonzero((missing > 0) & (missing < len(left) + (not partly)))
+    if partly and len(lacking) < need:
         raise PrivacyError(
             f"algo1a cannot hide '{sensitive.rules[r]}': {need} baskets must be given its "
-            f"antecedent, but only {len(partly)} hold a part of it and not the consequent; "
+            f"antecedent, but only {len(lacking)} hold a part of it and not the consequent; "
             "use another method"
         )
-    chosen = partly[np.lexsort((sensitive.baskets.lengths[partly], -held[partly]))][:need]
+    order = np.lexsort((sensitive.baskets.lengths[lacking], missing[lacking]))
     for item in left:
-        lacking = np.setdiff1d(chosen, counts.rows([item]))
-        edits.added_rows = np.concatenate((edits.added_rows, lacking))
-        edits.added_items = np.concatenate((edits.added_items, np.full(len(lacking), item)))
+        new = np.setdiff1d(lacking[order][:need], counts.rows([item]))
+        edits.added_rows = np.concatenate((edits.added_rows, new))
+        edits.added_items = np.concatenate((edits.added_items, np.full(len(new), item)))
 
 
 # SWA on the sensitive rules of baskets in memory; the algorithm itself is in ``_window.py``.
@@ -280,3 +281,9 @@ def swa(
         seed=int(rng.integers(2**63)),
     )
     return Edits(kept)
+
+
+CLASSICAL: dict[str, Callable[[SensitiveRules, np.random.Generator], Edits]] = {
+    method.__name__: method
+    for method in (algo1b, algo2a, algo2b, minfia, maxfia, iga, naive, rra, ra, swa)
+}

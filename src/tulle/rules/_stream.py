@@ -103,15 +103,12 @@ class HidingStream:
             self._rules, before.pairs, after.pairs, self._limits, before.n_baskets, "swa"
         )
         dif = 1 - after.n_cells / before.n_cells
-        failed = _failure(report, self._thresholds, before.n_baskets)
+        asked, failed = self._thresholds, None
+        if asked.min_support is not None:
+            minimum = support_count(asked.owner, asked.min_support, before.n_baskets)
+            sure = confidence_if_any(asked.owner, asked.min_confidence)
+            failed = failure(report, minimum, sure)
         return StreamResult(report, before.n_baskets, self._touched, dif, failed)
-
-
-def _failure(report: Report, thresholds: Thresholds, n_baskets: int) -> float | None:
-    if thresholds.min_support is None:
-        return None
-    minimum = support_count(thresholds.owner, thresholds.min_support, n_baskets)
-    return failure(report, minimum, confidence_if_any(thresholds.owner, thresholds.min_confidence))
 
 
 class _Counter:
@@ -127,9 +124,9 @@ class _Counter:
         self.items: list[Any] = []
         self.unseen: set[Any] = set()
 
-    def _begin(self, block: Transactions) -> None:
+    def _begin(self, numbers: bool) -> None:
         """Read the items of the rules as those of the baskets: as numbers or as words."""
-        kind: type = int if block.names.dtype.kind in "iu" else str
+        kind: type = int if numbers else str
         try:
             self.rules = [(tuple(map(kind, a)), tuple(map(kind, b))) for a, b in self._texts]
         except ValueError:
@@ -141,11 +138,10 @@ class _Counter:
         self.unseen = set(self.items)
 
     def add(self, block: Transactions) -> None:
-        """Count one block."""
         if not self.rules:
-            self._begin(block)
+            self._begin(block.names.dtype.kind in "iu")
         sides = self.sides(block)
-        found = _counts(block, [a + b for a, b in sides] + [a for a, _ in sides])
+        found = count_sets(block, [a + b for a, b in sides] + [a for a, _ in sides])
         whole, left = found[: len(sides)], found[len(sides) :]
         self.pairs = [(p + w, q + x) for (p, q), w, x in zip(self.pairs, whole, left)]
         self.n_baskets += len(block)
@@ -170,9 +166,3 @@ class _Counter:
             raise DataError(
                 f"the rules name {len(self.unseen)} items that no basket holds: {names}"
             )
-
-
-def _counts(block: Transactions, itemsets: Sequence[Codes]) -> list[int]:
-    present = [items for items in itemsets if min(items) >= 0]
-    found = iter(count_sets(block, present)) if present else iter(())
-    return [next(found) if min(items) >= 0 else 0 for items in itemsets]

@@ -15,33 +15,22 @@ from tulle._choices import HIDING_METHODS, INTERVALS, LOOKAHEADS, VICTIMS
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
-from tulle.rules._additions import best_adding
 from tulle.rules._blocking import blocking, refuse_middles
-from tulle.rules._classic import (
-    algo1a,
-    algo1b,
-    algo2a,
-    algo2b,
-    iga,
-    maxfia,
-    minfia,
-    naive,
-    ra,
-    rra,
-    swa,
-)
-from tulle.rules._measures import MinedRules, changed_share, side_effects
-from tulle.rules._search import Impact, best
+from tulle.rules._classic import CLASSICAL, algo1a, swa
+from tulle.rules._search import Impact, best, best_adding
 from tulle.rules._sensitive import (
     Codes,
     Edits,
     HidingLimit,
+    MinedRules,
     SensitiveRules,
     Thresholds,
+    changed_share,
     count_sets,
     drawn_margins,
     is_hidden,
     lookup,
+    side_effects,
 )
 from tulle.rules.containers import open_baskets, shuffled
 from tulle.rules.mine import Itemsets
@@ -85,9 +74,7 @@ def checked(
     n_baskets: int,
     method: str,
 ) -> Report:
-    """Return the report from counts (support, antecedent's support); raise an error if a rule is
-    visible.
-    """
+    """Report counts (support, antecedent's support); raise an error if a rule is visible."""
     seen = [
         str(rule)
         for rule, counts, limit in zip(rules, after, limits)
@@ -103,9 +90,7 @@ def checked(
 
 
 def failure(report: Report, minimum: int, sure: Fraction) -> float:
-    """Return the hiding failure: of the rules that could be mined before, the share that still
-    can.
-    """
+    """Compute the share of the rules that could be mined before which still can."""
     before = sum(minable(line, "before", minimum, sure) for line in report)
     after = sum(minable(line, "after", minimum, sure) for line in report)
     return after / before if before else 0.0
@@ -130,7 +115,10 @@ def refuse_contradictions(
         for r, rule in enumerate(sensitive.rules):
             if adding and sensitive.confidence[r] is not None:
                 continue
-            most = _most_support(sensitive, r)
+            most, sure = int(sensitive.limit[r]) - 1, sensitive.confidence[r]
+            if sure is not None:  # confidence is enough
+                antecedent = len(sensitive.baskets.rows_with(sensitive.antecedent[r]))
+                most = max(most, (antecedent * sure.numerator - 1) // sure.denominator)
             if set(sensitive.whole[r]) <= set(items) and most < mined.minimum:
                 raise DataError(
                     f"these constraints conflict: to hide '{rule}', its items may occur together "
@@ -142,7 +130,6 @@ def refuse_contradictions(
 def require_kept(
     released: Transactions, keep: Sequence[Codes], mined: MinedRules | None, method: str
 ) -> None:
-    """Raise an error if an itemset that should stay frequent does not."""
     if not keep or mined is None:
         return
     counts = count_sets(released, keep)
@@ -153,7 +140,6 @@ def require_kept(
 
 
 def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
-    """Return the nodes of some frequent itemsets."""
     indptr, codes = itemsets.rows
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
     nodes = []
@@ -192,32 +178,11 @@ def minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> bo
     return bool(count >= minimum and count * sure.denominator >= sure.numerator * antecedent)
 
 
-def _most_support(sensitive: SensitiveRules, r: int) -> int:
-    """Return the most baskets that may still support a hidden rule."""
-    most = int(sensitive.limit[r]) - 1
-    sure = sensitive.confidence[r]
-    if sure is None:
-        return most
-    antecedent = len(sensitive.baskets.rows_with(sensitive.antecedent[r]))
-    return max(most, (antecedent * sure.numerator - 1) // sure.denominator)
-
-
 def _named(baskets: Transactions, items: Codes) -> str:
     return "{" + ", ".join(str(baskets.names[item]) for item in items) + "}"
 
 
-SIMPLE = {
-    "iga": iga,
-    "minfia": minfia,
-    "maxfia": maxfia,
-    "naive": naive,
-    "rra": rra,
-    "ra": ra,
-    "algo1a": algo1a,
-    "algo1b": algo1b,
-    "algo2a": algo2a,
-    "algo2b": algo2b,
-}
+SIMPLE = {**CLASSICAL, "algo1a": algo1a}
 
 
 class RuleHider(BaseEstimator):
@@ -376,7 +341,11 @@ class RuleHider(BaseEstimator):
 
         thresholds = self._thresholds(wishes.rules, rng)
         sensitive = SensitiveRules.find(baskets, wishes.rules, thresholds)
-        before = self._mined(baskets)
+        before = None
+        if self.min_support is not None:
+            name = type(self).__name__
+            minimum = support_count(name, self.min_support, len(baskets))
+            before = MinedRules.of(baskets, minimum, confidence_if_any(name, self.min_confidence))
         kept_sets = lookup(baskets, wishes.keep)
         adding = self.additions or self.method == "algo1a"
         refuse_contradictions(sensitive, kept_sets, before, adding=adding)
@@ -434,15 +403,6 @@ class RuleHider(BaseEstimator):
         margins = drawn_margins(name, rules, self.margin, rng)
         return Thresholds(name, self.min_support, self.min_confidence, self.disclosure, margins)
 
-    def _mined(self, baskets: Transactions) -> MinedRules | None:
-        if self.min_support is None:
-            return None
-        name = type(self).__name__
-        confidence = confidence_if_any(name, self.min_confidence)
-        return MinedRules.of(
-            baskets, support_count(name, self.min_support, len(baskets)), confidence
-        )
-
     def _hide(
         self,
         sensitive: SensitiveRules,
@@ -457,14 +417,7 @@ class RuleHider(BaseEstimator):
         if self.method == "best":
             assert before is not None
             nodes = nodes_of(before.rules.itemsets, kept_sets)
-            impact = Impact(
-                sensitive.baskets,
-                before.rules,
-                before.minimum,
-                before.confidence,
-                before.sensitive(sensitive),
-                nodes,
-            )
+            impact = Impact(sensitive.baskets, before, before.sensitive(sensitive), nodes)
             if self.additions:
                 return best_adding(sensitive, before, impact, kept_sets, rng)
             return best(sensitive, impact, rng)

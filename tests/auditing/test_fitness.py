@@ -255,6 +255,17 @@ def test_effects_of_what_hardly_anybody_has_are_not_judged() -> None:
     assert "rare" in str(told)
 
 
+def test_survey_weights_are_judged_by_what_they_are_for_and_not_by_looks() -> None:
+    """They were calibrated: none of them is a value that the original has."""
+    table = people(600, 0).with_columns(weight=pl.Series(np.tile([0.5, 1.0, 1.5], 200)))
+    release = people(600, 1).with_columns(weight=pl.Series(np.tile([0.503, 1.007, 1.511], 200)))
+    policy = [Column("weight", Kind.DECIMAL, Role.WEIGHT)]
+    found = audit(table, release, policy=policy, random_state=0).to_dict()["metrics"]
+    assert found["propensity_auc"] < 0.65
+    assert found["heaps_kept_min"] > 0.7
+    assert found["weighted_difference"] < 0.2
+
+
 def test_a_column_in_another_scale_is_no_cause_of_its_own() -> None:
     rng = np.random.default_rng(0)
     age, school = rng.uniform(20, 60, 600), rng.normal(size=600)

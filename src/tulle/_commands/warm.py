@@ -105,8 +105,8 @@ def _streaming(rng: np.random.Generator) -> None:
 
 
 def _mining(rng: np.random.Generator) -> None:
-    from tulle.rules._measures import MinedRules
     from tulle.rules._search import Impact
+    from tulle.rules._sensitive import MinedRules
     from tulle.rules.hider import RuleHider
     from tulle.rules.mine import mine_rules
     from tulle.transactions.fimi import read_fimi, write_fimi

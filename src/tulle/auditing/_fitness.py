@@ -14,6 +14,7 @@ from tulle._metrics import k_marginal, sense
 from tulle._metrics.cells import MOST_VALUES, Cells, joined, number_cells
 from tulle._metrics.clusters import cluster_scores
 from tulle._metrics.effects import effects
+from tulle._metrics.heaps import LEAST as heap_share
 from tulle._metrics.heaps import Heaps, heaps
 from tulle._metrics.marginals import total_variation
 from tulle._metrics.models import Propensity, propensity
@@ -28,7 +29,7 @@ from tulle._metrics.subgroups import (
 from tulle._types import Codes, Flags, Floats, Ints
 from tulle.auditing._measures import Associations, ranked
 from tulle.auditing._tables import Aligned
-from tulle.table.schema import Kind
+from tulle.table.schema import Kind, Role
 
 MOST_RECORDS = 200_000  # of each table; more are sampled
 MOST_SETS = 300  # of columns
@@ -138,11 +139,13 @@ def fitness(
     """Measure the fitness of a release; ``found`` are the associations of its columns.
 
     ``quick`` takes fewer records for the classifier, and leaves out the samples that give a scale.
-    Columns that are ``derived`` from the same as another one are not regressed on it.
+    Columns that are ``derived`` from the same as another one are not regressed on it. Survey
+    weights were calibrated: they are judged by what they are for, weighted figures.
     """
     tables, facts = _bounded(tables, rng)
+    plain = _unweighted(tables)
     cells = celled(tables)
-    told = _told_apart(tables, rng, _TOLD_QUICKLY if quick else _TOLD)
+    told = _told_apart(plain, rng, _TOLD_QUICKLY if quick else _TOLD)
     two = k_marginal.sets_of(len(cells.names), 2, MOST_SETS, rng)
     apart = k_marginal.differences(cells.original, cells.release, cells.sizes, two)
     laws, broken, broken_control = _laws(tables)
@@ -150,7 +153,7 @@ def fitness(
     groups = list(marginals_within(cells, subgroups(cells, grouping, k, MOST_GROUPS)))
     axes = _axes(found, target)
     lines = [] if axes is None else _lines(tables, cells, axes, [g.group for g in groups])
-    columns = _columns(tables, cells, k_marginal.by_column(apart, two, len(cells.names)), told)
+    columns = _columns(plain, cells, k_marginal.by_column(apart, two, len(cells.names)), told, k)
     kept, lost = _effects(tables, rng, derived)
     metrics = {
         "k_marginal": k_marginal.score(apart),
@@ -245,6 +248,20 @@ def _numbers(series: pl.Series) -> Floats:
     return np.asarray(series.fill_null(float("nan")).to_numpy(), dtype=np.float64)
 
 
+def _unweighted(tables: Aligned) -> Aligned:
+    """Return the tables without survey weights."""
+    names = [name for name in tables.columns if name not in tables.of_role(Role.WEIGHT)]
+    if not names or len(names) == len(tables.columns):
+        return tables
+    return replace(
+        tables,
+        original=tables.original.only(names),
+        release=tables.release.only(names),
+        control=None if tables.control is None else tables.control.only(names),
+        kinds={name: tables.kinds[name] for name in names},
+    )
+
+
 def _bounded(tables: Aligned, rng: np.random.Generator) -> tuple[Aligned, dict[str, str]]:
     """Draw a sample of each large table, and say so."""
     parts = compared(tables)
@@ -304,10 +321,14 @@ def _scaled_metrics(cells: Cells, rng: np.random.Generator) -> dict[str, float]:
 
 
 def _columns(
-    tables: Aligned, cells: Cells, scores: Floats, told: Propensity
+    tables: Aligned, cells: Cells, scores: Floats, told: Propensity, k: int
 ) -> list[ColumnFitness]:
+    """Measure single columns; what fewer than ``k`` people share, no release keeps."""
     rows = []
+    many = max(heap_share, k / max(tables.original.n_people, 1))
     for place, name in enumerate(cells.names):
+        if name not in tables.kinds:
+            continue
         before, after = (frame[name] for frame in tables.frames[:2])
         rates = [part.null_count() / len(part) for part in (before, after)]
         is_number = before.dtype == pl.Float64
@@ -316,7 +337,7 @@ def _columns(
             ColumnFitness(
                 name,
                 float(scores[place]),
-                heaps(known[0].to_numpy(), known[1].to_numpy()) if is_number else None,
+                heaps(known[0].to_numpy(), known[1].to_numpy(), many) if is_number else None,
                 _odd(*known, kind=tables.kinds[name]),
                 rates[1] - rates[0],
                 _given_away(tables, told, name),

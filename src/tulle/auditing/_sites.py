@@ -15,7 +15,7 @@ from tulle._random import RandomState, as_generator
 from tulle._types import Floats
 from tulle.errors import DataError, nearest_name
 from tulle.sites._columns import ValueType
-from tulle.sites._numbers import as_number
+from tulle.sites._values import as_number
 from tulle.table._frames import to_polars
 
 KNOWN_PAIRS = (1, 2, 5, 10)

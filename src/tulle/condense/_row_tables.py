@@ -16,7 +16,7 @@ import polars as pl
 from tulle._people import people_among
 from tulle._relations.language import parse_rule, quote
 from tulle._relations.plan import Plan, Planner
-from tulle._relations.proposals import find_rules
+from tulle._relations.proposals import LEAST, find_rules
 from tulle._relations.values import as_released, numbers_of, writings_of
 from tulle._shape.columns import Column as Cells
 from tulle._shape.columns import NumberColumn
@@ -34,6 +34,8 @@ CONSTANT = 0.995  # of the parents with several rows: a column that changes in f
 _RISES = 0.995  # of the people: a time that rises in so many gives the order
 # what a table hands up to its parent, in the order in which it is drawn
 _COUNT, _TIME, MOVED, _MEAN = range(4)
+_MOVES = 0.25  # of the steps: a column that rises in so many may be a time without a name
+_COUNTED = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED)
 _ONCE = {"birth"}  # dates that a person has one of
 # what times are whole multiples of: days or hours, minutes, seconds of a day, decimals
 _UNITS = (
@@ -270,6 +272,8 @@ class Sheet:
         if name not in self.frame.columns or self.table is None:
             return
         series, column = self.frame[name], self.schema[name]
+        if column.kind is Kind.ORDERED and series.dtype.is_integer():  # waves are counted
+            column = replace(column, kind=Kind.INTEGER)
         if column.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME) or column.special:
             return
         gone = series.null_count()
@@ -281,7 +285,7 @@ class Sheet:
             filled = filled.with_columns(pl.col(name).forward_fill().backward_fill().over(_WHO))
             series = filled[name].forward_fill().backward_fill()
             self.frame = self.frame.with_columns(series)
-        self.time = name
+        self.time, self.schema = name, self.schema.with_column(column)
 
     def lift(self, parent: Sheet, settings: RowDemands, *, middle: bool) -> None:
         """Hand up the number of rows, the first and last time, and what does not change."""
@@ -427,11 +431,14 @@ class Sheet:
         shown = as_released(whole, encoder.codecs, columns)
         rows = Sequences(owner, np.bincount(owner, minlength=above[0].height))
         fixed = self.constant if rules is None else _joined(one.fixed for one in rules)
+        rising = self._rising(shown, rows, people) if rules is None else {}
+        fixed = {**fixed, **rising}
         shown = shown.with_columns(
             _fixed(name, there, shown, above[0], rows) for name, there in fixed.items()
         )
         if rules is None:
-            found = find_rules(shown, columns, k, people, writings_of(encoder.codecs), rng)
+            alone = shown.drop(rising)
+            found = find_rules(alone, columns, k, people, writings_of(encoder.codecs), rng)
             weights = {*schema.named(Role.WEIGHT)}
             asked = [
                 (rule, True)
@@ -441,6 +448,8 @@ class Sheet:
         else:
             asked = [(one.rule, False) for one in rules if {*one.rule.columns} <= {*shown.columns}]
         also = [(parse_rule(text, shown.columns), True) for text in self.rules]
+        for before, name in rising.items():
+            also.append((parse_rule(f"{quote(name)} >= {quote(before)}", shown.columns), True))
         asked = [*also, *asked]
         used = {name for rule, _ in asked for name in rule.columns}
         fixed = {name: there for name, there in fixed.items() if name in used}
@@ -464,6 +473,22 @@ class Sheet:
         types = {there: shown.schema[name] for name, there in fixed.items()}
         return replace(fitted, encoder=encoder, plan=plan, model=model, fixed=fixed, types=types)
 
+    def _rising(self, shown: pl.DataFrame, rows: Sequences, people: Ints) -> dict[str, str]:
+        """Name the numbers that never fall from row to row: the row before, and the column."""
+        kinds, found = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME), {}
+        for name in shown.columns if self.time is not None else ():
+            series = shown[name]
+            plain = series.dtype.is_numeric() or series.dtype in (pl.Date, pl.Datetime)
+            if name == self.time or self.schema[name].kind not in kinds or not plain:
+                continue
+            steps = np.diff(numbers_of(series), prepend=np.nan)
+            steps[rows.place == 0] = np.nan
+            falls, rises = (people_among(one, people) for one in (steps < 0, steps > 0))
+            few = falls <= (1 - _RISES) * rises
+            if few and rises >= LEAST and (steps > 0).mean() >= _MOVES / 2:
+                found[f"{BEFORE}{name}"] = name
+        return found
+
     def _complete(self, whole: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
         assert self.table is not None
         moved = [above[there][self.table.owner].alias(n) for n, there in self.constant.items()]
@@ -485,19 +510,22 @@ def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
-    """Return the time that rises within people, as rows stand; a date that varies, else none."""
+    """Return the time that rises within people, as rows stand; a date that varies, else none.
+
+    Without a time, what is different in every row of a person tells them apart, and orders them.
+    """
     by = np.argsort(people, kind="stable")
     same = people[by][1:] == people[by][:-1]
     if not same.any():
         return None
     found: list[tuple[float, str]] = []
-    for name in schema.released:
+    names = [name for name in schema.released if name in frame.columns]
+    for name in names:
         column = schema[name]
         dated = column.kind is Kind.DATETIME
-        if name not in frame.columns or column.kind not in (Kind.INTEGER, Kind.DATETIME):
-            continue
+        counted = column.kind in _COUNTED and frame[name].dtype.is_numeric()
         topics = topics_of(name).keys()
-        if _ONCE & topics or not (dated or {"date", "time"} & topics):
+        if not (dated or counted) or _ONCE & topics:
             continue
         values = _rank(frame[name], schema)[by]
         if np.isnan(values).mean() > _SPARSE:
@@ -506,9 +534,27 @@ def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
         falls = len(np.unique(people[by][1:][same][steps < 0]))
         rising = falls <= (1 - _RISES) * len(np.unique(people))
         moves = float((steps != 0).mean())
-        if moves > 0 and (rising or dated):
-            found.append((rising * (1 + moves), name))
-    return max(found, key=lambda one: one[0])[1] if found else None
+        named = dated or bool({"date", "time"} & topics)
+        sure = moves >= _MOVES and (steps > 0).sum() >= LEAST  # whatever it is called
+        if moves > 0 and (dated or (rising and (named or sure))):
+            found.append((rising * (1 + moves + named), name))
+    if found:
+        return max(found, key=lambda one: one[0])[1]
+    words = (Kind.INTEGER, Kind.ORDERED, Kind.CATEGORY)
+    told = (n for n in names if schema[n].kind in words and _is_never_twice(frame[n], people))
+    return next(told, None)
+
+
+def _is_never_twice(series: pl.Series, people: Ints) -> bool:
+    """Tell whether no two rows of a person share a value, although many would by chance."""
+    if series.null_count():
+        return False
+    n, rows = len(series), np.unique(people, return_counts=True)[1]
+    held = pl.DataFrame({"person": people, "value": series})
+    shares = held["value"].value_counts()["count"].to_numpy() / n
+    by_chance = float((rows * (rows - 1)).sum() / 2 * (shares**2).sum())
+    twice = n - held.n_unique()
+    return by_chance >= LEAST and twice <= (1 - _RISES) * min(n, by_chance)
 
 
 def least_gap(values: Floats, rows: Sequences, table: RowTable, settings: RowDemands) -> float:

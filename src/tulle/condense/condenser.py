@@ -24,6 +24,7 @@ from tulle.condense._levels import (
     check_levels,
     common_level,
     feasible,
+    have_histories,
     locate_levels,
     locate_people,
     person_column,
@@ -420,7 +421,14 @@ class Condenser(CondensedTable, Estimator):
         self._border, self._rng = border, rng
         person = person_column(schema) if people is not None and self._keeps_shape else None
         withheld = int((~kept).sum())
-        self._learn(whole.at(kept), encoder, watch, withheld=withheld, person=person)
+        alone = people is not None and not have_histories(people)
+        own = None if alone else person
+        self._learn(whole.at(kept), encoder, watch, withheld=withheld, person=own)
+        if person is not None and alone:
+            self.notes_.append(
+                f"hardly anybody in column '{person}' has several rows: the rows of the release "
+                "are people of their own, and the column is left out"
+            )
 
     def _fit_part(
         self,

@@ -35,7 +35,6 @@ from tulle.condense._classes import labels_of
 from tulle.condense._grouping import Grouper
 from tulle.condense._levels import common_level
 from tulle.condense.condenser import Condenser
-from tulle.condense.groupings._fast import grow_cuts
 from tulle.errors import DataError, PrivacyError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter_column
@@ -496,22 +495,6 @@ def test_samples_of_parts_are_that_of_the_whole(size: int) -> None:
         sample.add(part)
     samples[1].merge(samples[0].shrunk())
     assert samples[1].rows().equals(found)
-
-
-def test_a_record_has_the_same_leaf_in_any_batch() -> None:
-    points = np.random.default_rng(0).normal(size=(3_000, 4)) * [3, 1, 1, 1]
-    cuts = grow_cuts(points[:1_000], 3_000, 300, 20)
-    leaves = cuts.locate(points)
-    assert cuts.leaves == 10
-    assert np.bincount(leaves).min() > 200
-    assert [int(cuts.locate(points[i : i + 1])[0]) for i in range(0, 3_000, 97)] == (
-        leaves[::97].tolist()
-    )
-
-
-def test_a_heap_of_equal_records_is_one_leaf() -> None:
-    points = np.zeros((2_000, 3))
-    assert grow_cuts(points, 2_000, 100, 10).leaves == 1
 
 
 @given(st.lists(st.integers(-1, 5), max_size=80), st.sampled_from([0, 200, 10**6]))

@@ -363,7 +363,7 @@ class AuditRequest:
 
 
 def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> Audit:
-    """Audit tables that are aligned already, with what is :class:`AuditRequest`."""
+    """Audit tables that are aligned already, with an :class:`AuditRequest`."""
     asked = AuditRequest(**given)
     k, quick, attacks = asked.k, asked.quick, asked.attacks
     tried = _attempts(tables) if asked.attempts is None else asked.attempts
@@ -439,7 +439,7 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
 
 
 def audit_people(people: ComparedPeople, random_state: RandomState, **given: Any) -> Audit:
-    """Audit a release of people by their traits, and by their rows, with what is :class:`AuditRequest`."""
+    """Audit a release of people by their traits and rows, with what is in the request."""
     asked = AuditRequest(**given)
     seed, generator = seeded(random_state)
     first, second, third = spawn(generator, 3)

@@ -12,13 +12,7 @@ from tulle._checks import check_int
 from tulle._commands._columns import column_entries
 from tulle._commands._condensed import RESTS_ON
 from tulle._commands._decision import UNAUDITED, Job, Refused, decided, with_verdict
-from tulle._commands._linked import (
-    LinkedTables,
-    file_of,
-    open_linked,
-    refuse_no_folder,
-    suffix_of,
-)
+from tulle._commands._linked import LinkedTables, file_of, open_linked, refuse_no_folder, suffix_of
 from tulle._commands._options import Options
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted

@@ -320,12 +320,7 @@ def _grouped(
 
 
 def _values(
-    tables: Aligned,
-    cells: Cells,
-    column: str,
-    k: int,
-    rng: np.random.Generator,
-    attempts: int,
+    tables: Aligned, cells: Cells, column: str, k: int, rng: np.random.Generator, attempts: int
 ) -> list[AttackResult]:
     """Which values of a column are read off the nearest released record, by their holders."""
     if column not in tables.domains or tables.control is None:
@@ -410,7 +405,7 @@ def _table(rows: list[AttackResult], *, title: str = "", folded: str = "") -> Ta
         "title": title,
         "folded": folded,
         "columns": [
-            *("who", "people", "rate", "kept out", "their rate", "excess", "at least", "at most"),
+            *("who", "people", "rate", "kept out", "their rate", "excess", "at least", "at most")
         ],
         "counts": ["people", "kept out"],
         "rows": [

@@ -52,8 +52,7 @@ def recovery(
 
     ``original`` are the baskets before, if they are in the order of the release.
     """
-    from tulle._attacks.removals import removed_items
-    from tulle._attacks.rules import rule_recovery, rule_steps
+    from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
     from tulle._random import as_generator
 
     if released.unknown is not None or options.min_support is None:
@@ -76,11 +75,21 @@ def audit_of(
     rules: Report,
     attacks: dict[str, AttackFigures],
     held: str,
+    method: str | None,
     command: str,
 ) -> Audit:
     from tulle.auditing.audit import Audit
 
     hidden = summary["rules_hidden"]
+    untried = (
+        "give --min-support and --min-confidence, which a recovery of the rules needs, and do not "
+        "--stream"
+    )
+    if method == "blocking":
+        untried = (
+            "fill the unknown cells in by the toss of a coin, mine that, and see whether the rules "
+            "come back: no attack is made on blocked cells"
+        )
     guarantee: Guarantee = {
         "text": "Counted again in the finished release before it was written.",
         "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
@@ -99,8 +108,7 @@ def audit_of(
             "limits": list(LIMITS),
             "command": command,
             "verdict": _judged(summary),
-            "untried": "give --min-support and --min-confidence, which a recovery of the rules "
-            "needs, and do not --stream",
+            "untried": untried,
         }
     )
 
@@ -396,7 +404,8 @@ class _HideRun(NamedTuple):
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         held = _held(self.wishes, self.options)
-        return audit_of(summary, report, attacks or {}, held, self.job.command)
+        method, command = self.options.method, self.job.command
+        return audit_of(summary, report, attacks or {}, held, method, command)
 
     def _manifest(
         self,

@@ -83,7 +83,8 @@ def checked(
     if seen:
         raise PrivacyError(
             f"method '{method}' left {len(seen)} of {len(rules)} rules above their "
-            f"thresholds ({'; '.join(seen)}): nothing is released; use method='best'"
+            f"thresholds ({'; '.join(seen)}): nothing is released; take another method "
+            "(best)"
         )
     counted = zip(rules, before, after, limits)
     return [_line(str(rule), b, a, limit, n_baskets) for rule, b, a, limit in counted]
@@ -135,7 +136,7 @@ def require_kept(
     counts = count_sets(released, keep)
     lost = [_named(released, items) for items, n in zip(keep, counts) if n < mined.minimum]
     if lost:
-        hint = "" if method == "best" else "; method='best' takes them into account"
+        hint = "" if method == "best" else "; the method 'best' takes them into account"
         raise DataError(f"{', '.join(lost)} did not stay frequent: nothing is released{hint}")
 
 

@@ -350,18 +350,18 @@ def _of_streams() -> dict[str, Parser]:
     import polars as pl
 
     from tulle.stream import StreamCondenser
-    from tulle.stream._saved import from_bytes, state_from_bytes, to_bytes, write_state
+    from tulle.stream._saved import load_state, read_parts, to_bytes, write_state
 
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"a": rng.normal(size=80), "b": rng.choice(["x", "y"], 80)})
     condenser = StreamCondenser(k=5, init_size=40, random_state=0).partial_fit(table)
     write_state(file := io.BytesIO(), condenser, waiting="plain")
     state = file.getvalue()
-    header, arrays = from_bytes(state, origin="state")
+    header, arrays = read_parts(io.BytesIO(state))
     text = json.dumps(header).encode()
 
     def raw(content: bytes) -> None:
-        state_from_bytes(StreamCondenser, content, key=None, origin="state")
+        load_state(StreamCondenser, io.BytesIO(content), key=None)
 
     def crafted(content: bytes) -> None:
         entries = json.loads(text)
@@ -370,7 +370,7 @@ def _of_streams() -> dict[str, Parser]:
 
     return {
         "states": Parser(raw, [state], [b"PK\x05\x06", *_DIGITS], 0.02),
-        "states, digest right": Parser(crafted, [text], _JSON, 0.01),
+        "states, checksums right": Parser(crafted, [text], _JSON, 0.01),
     }
 
 

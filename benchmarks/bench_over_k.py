@@ -1,7 +1,7 @@
 """A release at every k from 3 to a third of the people: utility must fall slowly, without a cliff.
 
 ``TULLE_DATA=folder python -m benchmarks.bench_over_k [--quick] [--tables wdbc,pima] [--k 3,10,90]
-[--seeds 0,1,2] [--label NAME]``
+[--seeds 0,1,2]``
 
 The default synthesis next to the papers' uniform one, on two thirds of each of five tables: what a
 nearest neighbour and a boosted model learn from the release is asked on the other third.
@@ -19,6 +19,7 @@ from scipy.spatial.distance import cdist
 
 from benchmarks.judged_measures import as_numbers, as_points, model_score, told_apart
 from benchmarks.judged_tables import (
+    cell,
     load,
     means,
     options,
@@ -26,9 +27,8 @@ from benchmarks.judged_tables import (
     release,
     say,
     warm,
-    write_versions,
 )
-from benchmarks.results import save_chart
+from benchmarks.results import save_chart, write_table
 
 TABLES = ("wdbc", "pima", "abalone", "magic", "german")
 MOST = {"magic": 3000}
@@ -49,7 +49,7 @@ def main(quick: bool = False) -> None:
         rows += measured(name, frame, target, sizes, asked.seeds)
     falls = [largest_fall(list(part)) for _, part in itertools.groupby(rows, lambda row: row[:2])]
     fall_notes = "; ".join(falls)
-    write_versions(
+    write_table(
         "over_k",
         "Releases at every k: the default synthesis and the papers' uniform one",
         [
@@ -62,17 +62,16 @@ def main(quick: bool = False) -> None:
             "1-NN of the original",
             "model of it",
         ],
-        rows,
-        asked.label,
-        quick,
-        keys=3,
+        [[*row[:3], *map(cell, row[3:])] for row in rows],
         notes="Two thirds of a table are released (of magic: of 3,000 rows), one third asks. 1-NN: "
         "share of strangers whose target the nearest released record has (abalone: within one "
         "ring), Gower's distance. Model: AUC or R2 of gradient boosting. Told apart: AUC, release "
         f"against strangers. Means of {len(asked.seeds)} seeds. Largest fall of 1-NN from one k to "
-        f"the next: {fall_notes}. A class held by k people or little more is merged into another: "
-        "at the last k of wdbc and magic the release has one class.",
+        f"the next: {fall_notes}. A class that fewer than k people hold is not in a release: "
+        "german's smaller one at the last k.",
+        packages=("numpy", "numba", "pandas", "scikit-learn"),
         seed=asked.seeds[0],
+        quick=quick,
     )
     draw(rows, quick)
 

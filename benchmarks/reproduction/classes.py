@@ -16,7 +16,7 @@ from benchmarks.bench_condense_classwise import Adult
 from benchmarks.reproduction.page import MEASURED
 from benchmarks.results import data_folder, timed
 from tulle import ClassCondenser, Condenser, GroupSizeSearch, PrivacyWarning, approximate_gcd
-from tulle._metrics.loss import interval_widths
+from tulle._metrics.marginals import interval_widths
 from tulle.condense._synthesis import fit_paired
 from tulle.condense.groupings import group_records
 
@@ -54,8 +54,8 @@ def worked(quick: bool) -> Found:
         "floor(15 / 5)": 15 // t,
         "floor(10 / 5)": 10 // t,
         "group size for t = 5": size,
-        "groups of class A": len(condenser.condensers_[0].counts_),
-        "groups of class B": len(condenser.condensers_[1].counts_),
+        "groups of class A": int((condenser.group_classes_ == 0).sum()),
+        "groups of class B": int((condenser.group_classes_ == 1).sum()),
         "k = 5: groups": len(condenser.counts_),
         "plain GCD of 1001 and 501": math.gcd(1001, 501),
         "GCD of the units, t = 20": large // 20,
@@ -336,7 +336,7 @@ def _adult_release(made: Adult, k: int, weight: float) -> dict[str, float]:
         warnings.simplefilter("ignore", PrivacyWarning)
         pairs = fit_paired(condenser, made.X, made.y, None, rng)
     assert pairs is not None
-    names = (condenser if weight else condenser.condensers_[0]).encoded_names_
+    names = condenser.encoded_names_
     numeric = [place for place, name in enumerate(names) if name in _NUMBERS]
     widths = interval_widths(*pairs.together())
     return {

@@ -84,20 +84,17 @@ def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
 
 
 def refuse_same(source: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
-    """Refuse to write a release over the file it is made from."""
     with suppress(FileNotFoundError):
         if os.path.samefile(source, output):
             raise TulleError(f"{output} is the source file: choose another name for the release")
 
 
 def digest(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file, in hex."""
     with open(path, "rb") as file:
         return digest_of(file)
 
 
 def digest_of(file: BinaryIO) -> str:
-    """Return the SHA-256 of an open file, from its current position on."""
     running = hashlib.sha256()
     while block := file.read(1 << 20):
         running.update(block)
@@ -181,7 +178,6 @@ def _open_nameless(target: Path, mode: int) -> tuple[int, Path | None]:
 
 
 def _name(descriptor: int, path: Path) -> None:
-    """Give a nameless file its first name."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         # a folder descriptor makes Python call linkat, which follows the /proc link; link does not
@@ -203,7 +199,6 @@ def _rename(hidden: Path, target: Path, *, force: bool) -> None:
 
 
 def alive(process: int) -> bool:
-    """Return whether a process runs on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -214,7 +209,7 @@ def alive(process: int) -> bool:
 
 
 def is_held(lock: Path) -> bool:
-    """Return whether a process holds the lock on a file; a file that is not there is free."""
+    """Tell whether a process holds the lock on a file; a file that is not there is free."""
     import fcntl  # which only Unix has
 
     try:

@@ -1,8 +1,8 @@
 """The decorators of the numba kernels, on what numba documents.
 
-Kernel files import this module; they are themselves imported only when the input is large
-enough to pay for numba's start (some tenths of a second), so small inputs never wait for a
-compiler. A compilation that takes more than a second says so once on standard error.
+Kernel files import this module; they are themselves imported only where they are called, so that
+nothing else waits for numba's start (some tenths of a second). A compilation that takes more than
+a second says so once on standard error.
 """
 
 from __future__ import annotations

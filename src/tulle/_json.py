@@ -75,7 +75,6 @@ def dtype_to_json(dtype: pl.DataType) -> Any:
 
 
 def dtype_from_json(entry: Any) -> pl.DataType:
-    """Return the type that :func:`dtype_to_json` wrote."""
     import polars as pl
 
     if isinstance(entry, str) and entry in _SIMPLE:
@@ -103,7 +102,6 @@ def series_to_json(series: pl.Series) -> dict[str, Any]:
 
 
 def series_from_json(entry: Mapping[str, Any]) -> pl.Series:
-    """Return the column that :func:`series_to_json` wrote."""
     import polars as pl
 
     name, dtype, values = entry["name"], dtype_from_json(entry["type"]), entry["values"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -220,11 +221,11 @@ def test_no_flipped_bit_in_a_state_is_unexpected(tmp_path: Path) -> None:
     source = write_ndjson(tmp_path / "in.ndjson", rows(60))
     stream(str(source), tmp_path / "out", state=tmp_path / "st", **OPTIONS)
     content = (tmp_path / "st").read_bytes()
-    sound = archive.from_bytes(content, origin="st")[0]
+    sound = archive.read_parts(io.BytesIO(content))[0]
     directory = content.index(b"PK\x01\x02")
     places = {*range(100), *range(0, directory, 97), *range(directory, len(content))}
     for place in sorted(places):
         damaged = bytearray(content)
         damaged[place] ^= 1 << place % 8
         with suppress(DataError):  # unless the bit means nothing: one of a date, say
-            assert archive.from_bytes(bytes(damaged), origin="st")[0] == sound
+            assert archive.read_parts(io.BytesIO(damaged))[0] == sound

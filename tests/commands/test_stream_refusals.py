@@ -150,7 +150,7 @@ def test_a_column_may_be_named_by_a_number(tmp_path: Path, header: str) -> None:
 def test_a_stream_of_nothing_but_malformed_lines_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tulle._commands._stream_intake.MOST_PENDING", 50)
+    monkeypatch.setattr("tulle._commands._stream_intake._MOST_REFUSED", 50)
     source = tmp_path / "in.ndjson"
     source.write_bytes(b"{broken\n" * 1_000)
     monkeypatch.setattr(running, "BATCH", 20)
@@ -203,7 +203,7 @@ def test_a_snapshot_that_was_begun_is_finished_before_more_is_read(
     save = _Run._save
 
     def killed(run: _Run) -> None:
-        if run.made:
+        if run.tally.snapshots:
             raise KeyboardInterrupt
         save(run)
 

@@ -38,7 +38,7 @@ def edit(path: Path, line: int) -> None:
 
 def extra(state: Path) -> dict[str, Any]:
     with np.load(state) as arrays:
-        found: dict[str, Any] = json.loads(arrays["header.json"])["extra"]
+        found: dict[str, Any] = json.loads(arrays["header.json"])["extra"]["waiting"]
         return found
 
 

@@ -13,24 +13,20 @@ from tests.reference.mdav import mdav_written_down
 from tulle.condense.groupings import (
     _cell_kernels,
     _exchange_kernels,
+    _fast,
     _restructure_kernels,
     group_records,
 )
-from tulle.condense.groupings._best import GroupingSearch
 from tulle.condense.groupings._cell_kernels import GridCells
 from tulle.condense.groupings._fast import (
-    _grouped_large,
-    _grouped_small,
+    GroupingSearch,
     lay_out,
     nearest,
     read_out,
-    refine_large,
+    refined,
     start,
 )
-from tulle.condense.groupings._papers import mdav_small
-from tulle.condense.groupings._refinement import PaddedGroups, trade
 from tulle.condense.groupings._repair import squared_error
-from tulle.condense.groupings._start_kernels import mdav_block
 
 measure = callable_part(_cell_kernels.measure)
 swap = callable_part(_cell_kernels.swap)
@@ -56,13 +52,6 @@ def is_valid(groups: np.ndarray, levels: np.ndarray) -> bool:
     return bool((sizes > 0).all() and (sizes[groups] >= levels).all())
 
 
-def kernel_mdav(matrix: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    groups = np.empty(len(matrix), dtype=np.int64)
-    columns = np.array(matrix.T, order="C")
-    mdav_block(columns, levels.copy(), np.arange(len(matrix)), 0, groups)
-    return groups
-
-
 @few(20)
 @given(seeds, st.integers(2, 60), st.integers(2, 6))
 def test_mdav_is_mdav_as_written_down(seed: int, n: int, k: int) -> None:
@@ -70,9 +59,8 @@ def test_mdav_is_mdav_as_written_down(seed: int, n: int, k: int) -> None:
     k = min(k, n)
     levels = np.full(n, k)
     expected = mdav_written_down(matrix, k)
-    for groups in (mdav_small(matrix, levels), kernel_mdav(matrix, levels)):
-        together = groups[:, None] == groups
-        assert (together == (expected[:, None] == expected)).all()
+    groups = group_records(matrix, levels, np.random.default_rng(0), method="mdav")
+    assert ((groups[:, None] == groups) == (expected[:, None] == expected)).all()
 
 
 @pytest.mark.guarantee
@@ -85,9 +73,9 @@ def test_large_groupings_are_valid_and_exchanges_never_add_error(
     rng = np.random.default_rng(seed)
     first = start(matrix, levels, rng)
     assert is_valid(first, levels)
-    refined = refine_large(matrix, levels, first, rng)
-    assert is_valid(refined, levels)
-    assert squared_error(matrix, refined) <= squared_error(matrix, first) * (1 + 1e-9)
+    better = refined(matrix, levels, first, rng)
+    assert is_valid(better, levels)
+    assert squared_error(matrix, better) <= squared_error(matrix, first) * (1 + 1e-9)
 
 
 def two_groups(seed: int, sizes: tuple[int, int], top: int) -> tuple[np.ndarray, GridCells]:
@@ -175,26 +163,13 @@ def test_many_traded_at_once_are_about_as_good_as_one_by_one() -> None:
     assert error_of(matrix, traded) <= 1.02 * error_of(matrix, one_by_one)
 
 
-@few(15)
-@given(seeds, st.tuples(st.integers(32, 60), st.integers(32, 60)), st.sampled_from([1, 45]))
-def test_small_and_large_inputs_trade_alike(seed: int, sizes: tuple[int, int], top: int) -> None:
-    matrix, cells = two_groups(seed, sizes, top)
-    groups = read_out(cells, len(matrix))
-    levels = np.empty(len(matrix), dtype=np.int64)
-    held = cells.rows >= 0
-    levels[cells.rows[held]] = cells.levels[held]
-    padded = PaddedGroups(matrix, levels, groups)
-    trade_pair(cells, 0, 1, padded.least)
-    assert trade(padded, 0, 1) > 0
-    assert (padded.labels() == read_out(cells, len(matrix))).all()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "k"), [(1000, 100), (1200, 300)])
 def test_large_groups_of_small_inputs_are_as_tight_as_those_of_large_ones(n: int, k: int) -> None:
     matrix, levels = np.random.default_rng(0).normal(size=(n, 5)), np.full(n, k)
-    small = _grouped_small(matrix, levels, matrix, np.random.default_rng(0))
-    large = _grouped_large(matrix, levels, matrix, np.random.default_rng(0))
+    small = group_records(matrix, levels, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    large = refined(matrix, levels, start(matrix, levels, rng), rng)
     assert is_valid(small, levels)
     assert squared_error(matrix, small) < 1.01 * squared_error(matrix, large)
 
@@ -289,3 +264,19 @@ def test_natural_clusters_of_up_to_twice_the_size_are_found(n: int, k: int) -> N
     matrix = 10 * rng.normal(size=(len(sizes), 6))[clusters] + rng.normal(size=(n, 6))
     groups = group_records(matrix, np.full(n, k), rng)
     assert squared_error(matrix, groups) <= 1.3 * squared_error(matrix, clusters)
+
+
+def test_space_is_cut_into_cells_that_hold_their_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_fast, "LARGE", 500)
+    monkeypatch.setattr(_fast, "CELL", 100)
+    matrix, levels = drawn(1, 1_500, 4, 9)
+    whole = squared_error(
+        matrix, group_records(matrix, levels, np.random.default_rng(2), method="mdav")
+    )
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr(_fast, "cores", lambda count=threads: count)
+        found.append(group_records(matrix, levels, np.random.default_rng(2)))
+    assert is_valid(found[0], levels)
+    assert (found[0] == found[1]).all()
+    assert squared_error(matrix, found[0]) < 1.1 * whole

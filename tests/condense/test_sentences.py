@@ -59,7 +59,7 @@ def test_the_numbers_are_those_of_the_model(monkeypatch: pytest.MonkeyPatch, exa
     monkeypatch.setattr(Grouper, "__call__", watched)
     condenser = fitted(exact_totals=exact)
     (shaped,) = shape_of(condenser).tables
-    cell, leaf, alike = numbers(condenser._weakest.sentence())
+    cell, leaf, alike = numbers(condenser._synthesis.sentence())
     assert alike == np.bincount(formed[-1]).min() == condenser.people_.min() >= 50
     assert leaf == shaped.model.leaf == (10 if exact else 20)
     assert min(forest.fewest for forest in shaped.model.forests) >= leaf
@@ -94,7 +94,7 @@ def fitted_on_noise(model: Any) -> list[Any]:
 @pytest.mark.parametrize("synthesis", PAPERS)
 def test_the_papers_records_are_drawn_from_what_the_sentence_names(synthesis: str) -> None:
     wanted, other = fitted(synthesis), fitted(synthesis)
-    sentence = wanted._weakest.sentence()
+    sentence = wanted._synthesis.sentence()
     assert numbers(sentence) == [wanted.counts_.min()]
     papers = other._synthesis
     assert isinstance(papers, Papers)
@@ -104,7 +104,7 @@ def test_the_papers_records_are_drawn_from_what_the_sentence_names(synthesis: st
 
 def test_a_shape_names_and_holds_no_covariance_of_a_group() -> None:
     condenser = fitted()
-    assert "covariance" not in condenser._weakest.sentence()
+    assert "covariance" not in condenser._synthesis.sentence()
     with pytest.raises(AttributeError):
         _ = condenser.covariances_
 
@@ -116,14 +116,14 @@ def test_of_classes_the_smallest_group_speaks(synthesis: str) -> None:
     y = np.where(np.arange(300) < 60, "few", "many")
     template = Condenser(synthesis=synthesis)
     condenser = ClassCondenser(template, k=10, random_state=0).fit(frame, y)
-    assert numbers(condenser._weakest.sentence())[-1] == condenser.people_.min()
+    assert numbers(condenser._synthesis.sentence())[-1] == condenser.people_.min()
 
 
 @pytest.mark.parametrize("synthesis", ["shape", "uniform"])
 def test_of_levels_no_size_is_named(synthesis: str) -> None:
     levels = np.r_[np.full(290, 12), np.full(10, 37)]
     condenser = Condenser(synthesis=synthesis, random_state=0).fit(table(), levels=levels)
-    assert not numbers(condenser._weakest.sentence(sizes=False))
+    assert not numbers(condenser._synthesis.sentence(sizes=False))
 
 
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
@@ -131,5 +131,5 @@ def test_people_are_counted_and_not_rows() -> None:
     frame = table().with_columns(person=np.arange(300) // 2)
     columns = {"person": "person"}
     condenser = Condenser(k=10, synthesis="uniform", columns=columns, random_state=0).fit(frame)
-    assert numbers(condenser._weakest.sentence()) == [condenser.people_.min()]
+    assert numbers(condenser._synthesis.sentence()) == [condenser.people_.min()]
     assert condenser.rests_on_["which records are alike (a group)"] == condenser.people_.min()

@@ -103,6 +103,12 @@ def test_heaps_come_out_exactly_and_ages_do_not_become_heaps() -> None:
     assert share.max() < 0.06
 
 
+def test_a_value_of_most_people_stays_where_too_few_hold_the_other() -> None:
+    values = np.repeat([1.0, 2.0], [471, 195])
+    drawn = fit(values, 222).at(np.random.default_rng(0).random(666), np.random.default_rng(1))
+    assert set(drawn) == {1.0}
+
+
 def test_codes_are_never_invented() -> None:
     rng = np.random.default_rng(0)
     codes = rng.choice([1070.0, 2290.0, 4170.0, 8190.0], 500)

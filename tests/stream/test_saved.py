@@ -36,7 +36,7 @@ def parts() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     stream.partial_fit(frame, rng.integers(2, size=300))
     stream.snapshot()
     stream.partial_fit(frame[:1], [1], levels=[200])
-    return _saved.from_bytes(saved(stream), origin="state")
+    return _saved.read_parts(io.BytesIO(saved(stream)))
 
 
 def saved(stream: StreamCondenser) -> bytes:
@@ -59,7 +59,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def load(content: bytes) -> StreamCondenser:
-    return _saved.state_from_bytes(StreamCondenser, content, key=None, origin="state")[0]
+    return _saved.load_state(StreamCondenser, io.BytesIO(content), key=None)[0]
 
 
 def check(content: bytes) -> None:
@@ -162,10 +162,15 @@ def test_no_member_unfolds(name: str) -> None:
 
 
 def test_an_array_is_as_long_as_it_says() -> None:
-    member = b"".join(_saved._as_npy(np.zeros(4)))
-    for wrong in (member[:-8], member.replace(b"(4,)", b"(9,)")):
-        with pytest.raises(ValueError):
-            _saved._from_npy(wrong)
+    header, arrays = parts()
+    np.save(written := io.BytesIO(), arrays["location"])
+    member = written.getvalue()
+    for wrong in (member[:-8], member + bytes(8), member.replace(b",), }", b"0,), }")):
+        buffer = io.BytesIO(_saved.to_bytes(header, {}))
+        with zipfile.ZipFile(buffer, "a") as archive:
+            archive.writestr("location.npy", wrong)
+        with pytest.raises(DataError):
+            _saved.read_parts(buffer)
 
 
 def test_other_versions_and_deep_headers_are_refused() -> None:
@@ -193,10 +198,11 @@ def test_a_checkpoint_without_a_part_is_refused(tmp_path: Path, name: str) -> No
     source.write_text("".join(json.dumps({"x": row % 7, "z": row}) + "\n" for row in range(60)))
     state = tmp_path / "state"
     stream(str(source), tmp_path / "out", state=state, k=3)
-    header, arrays = _saved.from_bytes(state.read_bytes(), origin="state")
+    header, arrays = _saved.read_parts(state)
     checkpoint = Checkpoint(state, key=None, plain_waiting=False)
     checkpoint.read()
-    header["extra"][name] = "x"
+    extra = header["extra"]
+    (extra if name in extra else extra["tally"])[name] = "x"
     state.write_bytes(_saved.to_bytes(header, arrays))
     with pytest.raises(DataError, match="damaged"):
         checkpoint.read()

@@ -17,11 +17,9 @@ _PLUG_INS = {
 
 
 def is_broker(address: str) -> bool:
-    """Return whether an address names a broker."""
     return address.startswith(tuple(_PLUG_INS))
 
 
 def broker_at(address: str) -> Any:
-    """Return the class of the source at an address that names a broker."""
     module, name = next(way for scheme, way in _PLUG_INS.items() if address.startswith(scheme))
     return getattr(import_module(module), name)

@@ -144,7 +144,6 @@ class KafkaSource:
         return None
 
     def _ends(self) -> dict[int, int]:
-        """Return the end of each partition at this moment."""
         topic = self.consumer.list_topics(self.name, timeout=_ANSWER).topics.get(self.name)
         if topic is None or topic.error is not None or not topic.partitions:
             raise DataError(f"topic '{self.name}' does not exist on this broker")
@@ -184,7 +183,6 @@ class KafkaSource:
         self.consumer.assign([TopicPartition(self.name, p, at) for p, at in offsets.items()])
 
     def _message(self, part: int, offset: int) -> bytes | None:
-        """Return one message that was delivered before."""
         self._assign({part: offset})
         until = time.monotonic() + _ANSWER
         while time.monotonic() < until:
@@ -212,7 +210,6 @@ class KafkaSource:
 
 
 def _settings() -> dict[str, str]:
-    """Return the settings of the file that the environment names, none without one."""
     name = os.environ.get(_SETTINGS)
     if not name:
         return {}

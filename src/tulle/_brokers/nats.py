@@ -272,7 +272,7 @@ class NatsSource:
         return Lines(texts, numbers, numbers, [self.name] * len(numbers), long)
 
     def _before_expired(self, numbers: Sequence[int], hole: int) -> int:
-        """Return how many messages to keep if sequence numbers are missing from ``hole`` on.
+        """Count how many messages to keep if sequence numbers are missing from ``hole`` on.
 
         They may be another subject's or deleted by hand. If they expired, the next read
         says so, once those before them have been counted.
@@ -286,7 +286,7 @@ class NatsSource:
         return len(numbers)
 
     def _more_to_come(self) -> bool:
-        """Return whether there is anything to wait for after a pull without messages.
+        """Tell whether there is anything to wait for after a pull without messages.
 
         A server that was restarted, or that did not hear from us for long, has forgotten our
         consumer, and what was sent last may not have arrived: only a new consumer, which counts
@@ -306,7 +306,7 @@ class NatsSource:
         return False
 
     def _behind(self) -> bool:
-        """Return whether the server has sent something that did not arrive."""
+        """Tell whether the server has sent something that did not arrive."""
         try:
             info = self._ask(self.streams.consumer_info(self.name, self.consumer.name))
         except _Missing:

@@ -226,7 +226,7 @@ def audited_release(
         found = unaudited(tables, **told).extended(untried=UNAUDITED)
     return found.extended(
         guarantee={
-            "text": condenser._weakest.sentence(sizes=not asked),
+            "text": condenser._synthesis.sentence(sizes=not asked),
             "rows": _promises(condenser, asked=asked),
         },
         metrics={"information_loss": float(condenser.information_loss_)},
@@ -238,7 +238,7 @@ def audited_release(
             *notes_section(notes_of(condenser, columns, release)),
             *left_out_section(left_out_rows(columns, release.columns)),
         ],
-        limits=condenser._weakest.limits(),
+        limits=condenser._synthesis.limits(),
         command=command,
         provenance={"release seed": seed_policy(options.seed)},
     )

@@ -103,12 +103,12 @@ def open_linked(
     source: FilePath, policy: Policy, policy_file: FilePath | None, like: LinkedTables | None = None
 ) -> LinkedTables:
     """Read the tables that a policy states; in the types of others with ``like``."""
-    from tulle.io._databases import LinkedFrames, read_tables, read_tables_like, table_names
+    from tulle.io._databases import LinkedFrames, read_tables, read_tables_like, tables_of
 
     if not policy.people.table:
         raise DataError(ask(source, proposed(source)[1]))
     sections = _stated(policy)
-    there = table_names(source)
+    there = list(tables_of(source))
     for name in sections:
         if name not in there:
             where = "[people] table" if name == policy.people.table else f"[tables.{name}]"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,9 +18,9 @@ from tulle.condense._levels import level_problems
 from tulle.errors import DataError, PrivacyError
 from tulle.io._text import Reasons, TypedRecords
 from tulle.stream import StreamCondenser
-from tulle.stream._checkpoints import Whereabouts, changed
+from tulle.stream._checkpoints import StreamTally, Whereabouts, changed
 from tulle.stream._records import RecordReader
-from tulle.stream._saved import resupply
+from tulle.stream._saved import Owed, resupply
 from tulle.stream._sources import Lines, Source
 from tulle.table._codecs import Problem, first_reasons
 from tulle.table._encoder import unfit_values
@@ -30,7 +29,7 @@ from tulle.table.schema import Schema
 
 # The file of refused lines: where each was and why, never what it held.
 
-MOST_PENDING = 10_000
+_MOST_REFUSED = 10_000  # lines, before a record that begins the stream
 _JUDGED = 1_000  # lines of which the share of refused ones is judged
 
 
@@ -38,62 +37,37 @@ class Rejects:
     """Refused lines wait for a checkpoint, which holds them itself, and then go to the file.
 
     So the file begins after the state does, and after a kill at any moment it is cut back to the
-    ``length`` that the checkpoint knows, and what is ``pending`` in the checkpoint comes again: no
-    refusal is lost or listed twice. Without a length, the stream begins.
+    length that the checkpoint knows, and what is pending in the checkpoint comes again: no
+    refusal is lost or listed twice.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        count: int,
-        length: int | None,
-        pending: Iterable[str] = (),
-    ) -> None:
-        self.path = Path(path)
-        self.count = count
-        self.pending = list(pending)
-        size = self.path.stat().st_size if self.path.exists() else 0
-        if length is None and size:
-            raise OutputExists(
-                f"{self.path} already exists: move it, or pass --force to replace it"
-            )
-        self.length = length or 0
-        if size < self.length:
-            raise DataError(f"{self.path} is shorter than the state says: it was changed")
-        if size > self.length:
-            os.truncate(self.path, self.length)
+    def __init__(self, path: Path, tally: StreamTally, *, fresh: bool) -> None:
+        self.path = path
+        self.tally = tally
+        size = path.stat().st_size if path.exists() else 0
+        if fresh and size:
+            raise OutputExists(f"{path} already exists: move it, or pass --force to replace it")
+        if size < tally.reject_bytes:
+            raise DataError(f"{path} is shorter than the state says: it was changed")
+        if size > tally.reject_bytes:
+            os.truncate(path, tally.reject_bytes)
         self.flush()
 
-    @property
-    def full(self) -> bool:
-        """Return whether so many are pending that a checkpoint should write them now."""
-        return len(self.pending) >= MOST_PENDING
-
     def add(self, source: str, number: int, reason: str) -> None:
-        """Record one refused line."""
-        self.count += 1
         entry = {"source": source, "line": number, "reason": reason}
-        self.pending.append(json.dumps(entry) + "\n")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what a checkpoint must hold before :meth:`flush` may write."""
-        return {
-            "rejected": self.count,
-            "reject_bytes": self.length,
-            "pending_rejects": self.pending,
-        }
+        self.tally.rejected += 1
+        self.tally.pending_rejects.append(json.dumps(entry) + "\n")
 
     def flush(self) -> None:
-        """Append what is pending and sync it to disk."""
-        if not self.pending:
+        """Append what is pending and sync it to disk: only what a checkpoint holds already."""
+        if not self.tally.pending_rejects:
             return
         with open(self.path, "a", encoding="utf-8") as file:
-            file.writelines(self.pending)
+            file.writelines(self.tally.pending_rejects)
             file.flush()
             os.fsync(file.fileno())
-        self.length = self.path.stat().st_size
-        self.pending.clear()
+        self.tally.reject_bytes = self.path.stat().st_size
+        self.tally.pending_rejects.clear()
 
 
 class Intake:
@@ -102,32 +76,26 @@ class Intake:
     def __init__(self, reader: RecordReader, rejects: Rejects, settings: Settings) -> None:
         self.reader = reader
         self.rejects = rejects
+        self.tally = rejects.tally
         self.settings = settings
         self.condenser: StreamCondenser | None = None
         self.initial = _Initial()
         self.waiting = Whereabouts()
-        self.read = 0
         self.began_with = 0  # records, if it was in this run
-        self.surplus = 0  # lines with keys that are not columns
-        self.lacking: dict[str, int] = {}  # lines without a key that all initial ones have
-        self.lost: dict[str, int] = {}  # those of them that were refused for it
-        self.judged = (0, 0)  # lines read and refused when the share of these was last judged
+        # lines read and refused when the share of these was last judged
+        self.judged = (self.tally.read, self.tally.rejected)
 
     @property
     def seen(self) -> int:
-        """Return how many records the condenser has taken."""
         return 0 if self.condenser is None else int(self.condenser.n_seen_)
 
     def progress(self) -> str:
-        """Describe the progress in a few words."""
         if self.condenser is None:
             wanted = self.settings.options.init
             return f"{self.initial.records:,} of the first {wanted:,} records"
         return f"{counted(self.seen, 'record')}"
 
-    def resume(
-        self, condenser: StreamCondenser, owed: list[dict[str, Any]], source: Source
-    ) -> None:
+    def resume(self, condenser: StreamCondenser, owed: list[Owed], source: Source) -> None:
         """Continue with a condenser; waiting records are read from the source again."""
         texts = self.waiting.read_again(owed, source)
         if owed:
@@ -143,10 +111,10 @@ class Intake:
         if self.condenser is not None:
             records = self.reader.records(lines.texts, lines.faults)
             self._refuse_keys(records)
-            self.read += read
+            self.tally.read += read
             self._condense(lines, records._replace(frame=self.settings.leveled(records.frame)))
             return
-        self.read += read
+        self.tally.read += read
         self.initial.add(lines, self.reader)
         if self.initial.records >= self.settings.options.init:
             self.begin()
@@ -175,16 +143,17 @@ class Intake:
                     f"there is no key '{name}', which all initial records have: was it renamed?"
                 )
                 wrong = wrong | dict.fromkeys(refused, reason)
-            new = name not in self.lacking
-            self.lacking[name] = self.lacking.get(name, 0) + count
-            self.lost[name] = self.lost.get(name, 0) + len(refused)
+            lacking, lost = self.tally.lacking_keys, self.tally.lost_keys
+            new = name not in lacking
+            lacking[name] = lacking.get(name, 0) + count
+            lost[name] = lost.get(name, 0) + len(refused)
             if new:
                 log(f"warning: {self.lacking_words(name)}; --strict-keys stops instead")
         return wrong
 
     def lacking_words(self, name: str) -> str:
         """Say how many records lack a key, and what became of them."""
-        count, lost = self.lacking[name], self.lost.get(name, 0)
+        count, lost = self.tally.lacking_keys[name], self.tally.lost_keys.get(name, 0)
         lines = counted(count, "record", "lack")
         told = f"{lines} '{name}', which all initial records have: was it renamed? "
         if not lost:
@@ -195,10 +164,10 @@ class Intake:
     def judge_rejects(self, *, ended: bool = False) -> None:
         """Raise if more of the latest lines were refused than the owner allows."""
         most, (read, refused) = self.settings.options.max_rejects, self.judged
-        lines, wrong = self.read - read, self.rejects.count - refused
+        lines, wrong = self.tally.read - read, self.tally.rejected - refused
         if most is None or lines < (1 if ended and not read else _JUDGED):
             return
-        self.judged = (self.read, self.rejects.count)
+        self.judged = (self.tally.read, self.tally.rejected)
         if wrong > most * lines:
             raise DataError(
                 f"{wrong:,} of the last {counted(lines, 'line', 'was')} refused "
@@ -208,7 +177,6 @@ class Intake:
             )
 
     def begin(self) -> None:
-        """Form the groups of the initial records."""
         initial = self.initial
         if not initial.records:
             self.reader.refuse_no_header()
@@ -220,7 +188,7 @@ class Intake:
 
     def _condense(self, lines: Lines, records: TypedRecords) -> None:
         """Condense typed records; refusals are listed in the order of the lines."""
-        self.surplus += records.surplus
+        self.tally.surplus_keys += records.surplus
         refused = dict(records.refused)
         frame, places = records.frame, records.places
         problems = list(self._problems(frame))
@@ -299,7 +267,7 @@ class _Initial:
         self.records += records
         self.refused |= {first + at: why for at, why in (refused | {**lines.faults}).items()}
         self.lines.append(lines)
-        if len(self.refused) > max(MOST_PENDING, self.records):
+        if len(self.refused) > max(_MOST_REFUSED, self.records):
             raise DataError(
                 f"{counted(self.records, 'record', 'is')} too few to start with{self.complaint()}"
             )

@@ -30,8 +30,6 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 @dataclass(frozen=True)
 class Streaming(Options):
-    """The options of ``tulle stream``."""
-
     k: int = 10
     init: int = 1_000
     split: str = "paper"
@@ -95,7 +93,6 @@ class Settings:
         self.rng = as_generator(options.seed)  # of levels that are drawn: afresh where it resumes
 
     def declared(self) -> list[Column]:
-        """Return what the policy says about the columns."""
         return list(self.options.policy.columns)
 
     def leveled(self, records: pl.DataFrame) -> pl.DataFrame:
@@ -130,7 +127,6 @@ class Settings:
 
     @property
     def level_column(self) -> str | None:
-        """Return the column of levels."""
         level = column_of(self.columns, Role.LEVEL)
         return None if level is None else level.name
 
@@ -169,7 +165,6 @@ class Settings:
         return (frame, None) if name is None else (frame.drop(name), frame[name])
 
     def to_json(self) -> dict[str, Any]:
-        """Return what must not change while the stream continues."""
         return self.begun
 
     def restore(self, entries: dict[str, Any]) -> None:

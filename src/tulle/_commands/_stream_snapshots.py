@@ -15,6 +15,7 @@ from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapsho
 from tulle._commands._columns import column_entries, unit_of
 from tulle._commands._decision import with_verdict
 from tulle._commands._stream_settings import Settings
+from tulle._commands._stream_status import sizes_told
 from tulle._files import OutputExists
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
@@ -38,25 +39,10 @@ from tulle.table.split import units_of
 # stay the same, and what is said with them must stay the same, too.
 
 
-def sizes_told(counts: Ints) -> dict[str, int]:
-    """Return how many groups there are, and how large."""
-    return {
-        "groups": len(counts),
-        "smallest_group": int(counts.min()),
-        "largest_group": int(counts.max()),
-    }
-
-
 def shown_sizes(condenser: StreamCondenser, policy: str) -> dict[str, int]:
     """Return the same for the groups that the last snapshot shows, and the fewest people in one."""
     counts, people, _ = _shown(condenser, policy)
     return sizes_told(counts) | {"fewest people in a group": int(people.min())}
-
-
-def shown_small(condenser: StreamCondenser, policy: str) -> int:
-    """Count the groups shown with fewer people than a level in them."""
-    _, people, levels = _shown(condenser, policy)
-    return int((people < levels).sum())
 
 
 def _shown(condenser: StreamCondenser, policy: str) -> tuple[Ints, Ints, Ints]:
@@ -80,7 +66,6 @@ _NAME = re.compile(r"snapshot-(\d{6,})\.(parquet|csv)")
 
 
 def snapshot_path(folder: Path, number: int, kind: str) -> Path:
-    """Return the path of a snapshot."""
     return folder / f"snapshot-{number:06d}.{kind}"
 
 
@@ -125,7 +110,18 @@ def write_snapshot(
     policy, most, sizes = settings.options.snapshots, settings.options.rows, condenser.counts_
     rows = most if sizes.sum() > most else None  # a stream may have condensed more than fits here
     table = _drawn(condenser, settings, rows)
-    change = _change(condenser) if policy == "bounded" else {}
+    facts, change = (condenser.n_small_, condenser.n_degenerate_), {}
+    if policy == "bounded":
+        last = condenser.last_change_
+        facts = last.small, last.degenerate
+        change = {
+            "changed": last.changed,
+            "fewest_newcomers": last.fewest,
+            "held_back": last.held_back,
+        }
+    told = shown_sizes(condenser, policy)
+    if settings.level_column is not None:  # one person may have set the smallest and largest
+        told = {"groups": told["groups"]}
     manifest = Manifest(
         method="condensation of a stream" + (", class by class" if target else ""),
         parameters=settings.parameters | {"unit": unit_of(columns)},
@@ -138,9 +134,9 @@ def write_snapshot(
             == int(sizes.sum()) + condenser.n_waiting_,
         },
         # of what is shown: how many have come so far, wait or were refused is the owner's
-        counts=_sizes_of(condenser, settings)
+        counts=told
         | {"released": table.height}
-        | _facts(condenser, policy)
+        | dict(zip(_FACTS, facts, strict=True))
         | {
             f"since the last snapshot, {name.replace('_', ' ')}": count
             for name, count in change.items()
@@ -161,29 +157,6 @@ def write_snapshot(
         force=True,
     )
     return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
-
-
-def _sizes_of(condenser: StreamCondenser, settings: Settings) -> dict[str, int]:
-    """Return the sizes of groups; of levels, one person may have set the smallest and largest."""
-    sizes = shown_sizes(condenser, settings.options.snapshots)
-    return sizes if settings.level_column is None else {"groups": sizes["groups"]}
-
-
-def _facts(condenser: StreamCondenser, policy: str) -> dict[str, Any]:
-    """Return what was counted in the groups that are shown."""
-    facts = condenser.n_small_, condenser.n_degenerate_
-    if policy == "bounded":
-        facts = condenser.last_change_.small, condenser.last_change_.degenerate
-    return dict(zip(_FACTS, facts, strict=True))
-
-
-def _change(condenser: StreamCondenser) -> dict[str, Any]:
-    change = condenser.last_change_
-    return {
-        "changed": change.changed,
-        "fewest_newcomers": change.fewest,
-        "held_back": change.held_back,
-    }
 
 
 def _drawn(condenser: StreamCondenser, settings: Settings, rows: int | None) -> pl.DataFrame:
@@ -333,7 +306,6 @@ def stream_result(
     snapshots: Sequence[Mapping[str, Any]],
     source: str,
 ) -> Result:
-    """Return the result that ``tulle._report`` shows."""
     policy = settings.options.snapshots
     shown = shown_sizes(condenser, policy)["groups"]
     rng = as_generator(None)
@@ -378,7 +350,8 @@ def _promises(
     condenser: StreamCondenser, settings: Settings, counts: Mapping[str, Any]
 ) -> list[Promise]:
     strict = settings.options.split == "strict"
-    small = shown_small(condenser, settings.options.snapshots)
+    _, people, levels = _shown(condenser, settings.options.snapshots)
+    small = int((people < levels).sum())
     return [
         {
             "name": "records seen = condensed + waiting",

@@ -6,10 +6,19 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tulle._files import atomic_write
+from tulle._types import Ints
 from tulle.errors import DataError
+from tulle.keys import SecretKey
+from tulle.table.schema import Column, Role, Schema
+
+if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
+    from tulle.stream import StreamCondenser
+    from tulle.stream._checkpoints import StreamTally
+
+LEFT_OUT = (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)  # roles of columns in no snapshot
 
 # What is counted, and whether it only ever grows.
 _METRICS = {
@@ -27,47 +36,54 @@ _METRICS = {
 }
 
 
-def status(state: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the counts of a stream from its state, whether or not it is running."""
+def status(state: str | os.PathLike[str], key: SecretKey | None = None) -> dict[str, Any]:
+    """Show the counts of a stream from its state, running or not; ``key`` if that counts people."""
     from tulle.stream._checkpoints import Checkpoint, is_running
 
-    checkpoint = Checkpoint(state, key=None, plain_waiting=False)
+    checkpoint = Checkpoint(state, key=key, plain_waiting=False)
     if not checkpoint.exists():
         raise DataError(f"{state} does not exist: a stream writes it after its initial records")
-    condenser, extra, owed = checkpoint.read()
-    sizes = condenser.counts_
-    counts = {
-        "read": extra["read"],
-        "seen": condenser.n_seen_,
-        "condensed": int(sizes.sum()),
-        "waiting": condenser.n_waiting_ + len(owed),
-        "groups": len(sizes),
-        "smallest_group": int(sizes.min()),
-        "largest_group": int(sizes.max()),
-        "rejected": extra["rejected"],
-        "surplus_keys": extra["surplus_keys"],
-        "lacking_keys": sum(extra.get("lacking_keys", {}).values()),
-        "snapshots": extra["snapshots"],
-        "shown": extra["shown"],
-    }
+    condenser, beside, owed = checkpoint.read()
     saved = datetime.fromtimestamp(Path(state).stat().st_mtime, UTC)
+    columns = [Column.from_json(entry["column"]) for entry in beside.settings["columns"]]
     return {
         "state": str(state),
         "running": is_running(state),
         "saved": saved.isoformat(timespec="seconds"),
-        **counts,
+        **counts_of(condenser, beside.tally, waiting=condenser.n_waiting_ + len(owed)),
+        "snapshots": beside.tally.snapshots,
+        "shown": beside.tally.shown,
         "k": condenser.k,
-        "source": extra["place"],
-        "left_out": _left_out(extra["settings"]),
+        "source": beside.place,
+        "left_out": Schema(columns).named(*LEFT_OUT),
     }
 
 
-def _left_out(settings: Mapping[str, Any]) -> list[str]:
-    """Return the columns that are in no snapshot."""
-    from tulle.table.schema import Column, Role
+def counts_of(
+    condenser: StreamCondenser | None, tally: StreamTally, *, waiting: int | None = None
+) -> dict[str, Any]:
+    """Count lines, records and groups so far; ``waiting``, where some records are not read yet."""
+    counts = {"read": tally.read, "seen": 0 if condenser is None else condenser.n_seen_}
+    if condenser is not None:
+        sizes = condenser.counts_
+        counts |= {
+            "condensed": int(sizes.sum()),
+            "waiting": condenser.n_waiting_ if waiting is None else waiting,
+            **sizes_told(sizes),
+        }
+    return counts | {
+        "rejected": tally.rejected,
+        "surplus_keys": tally.surplus_keys,
+        "lacking_keys": sum(tally.lacking_keys.values()),
+    }
 
-    columns = [Column.from_json(entry["column"]) for entry in settings["columns"]]
-    return [c.name for c in columns if not c.role.released and c.role is not Role.LEVEL]
+
+def sizes_told(counts: Ints) -> dict[str, int]:
+    return {
+        "groups": len(counts),
+        "smallest_group": int(counts.min()),
+        "largest_group": int(counts.max()),
+    }
 
 
 def write_metrics(

@@ -30,8 +30,6 @@ _OF_BASKETS = ("method", "margin", "disclosure", "window", "victim", "additions"
 
 
 class Shared(NamedTuple):
-    """The rules that may leave, and what was counted."""
-
     frame: pl.DataFrame
     summary: dict[str, Any]
     audit: Audit

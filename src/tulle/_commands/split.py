@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 
 class Divided(NamedTuple):
-    """What is to be said of the two files."""
-
     summary: dict[str, Any]
     notes: list[str]
 
@@ -153,7 +151,6 @@ def drawn_apart(
 
 
 def known_columns(table: pl.DataFrame, policy: FilePath | None) -> list[Column]:
-    """Return the columns that the policy describes, else guesses."""
     from tulle.guessing.columns import infer_columns
 
     declared = [] if policy is None else load_policy(policy, table.columns).resolve(table.columns)
@@ -161,7 +158,6 @@ def known_columns(table: pl.DataFrame, policy: FilePath | None) -> list[Column]:
 
 
 def summary_of(rows: Rows, person: str | None, target: str | None) -> dict[str, Any]:
-    """Return how many rows and people are in each part, and by what they were drawn."""
     summary: dict[str, Any] = {"members": len(rows.members), "control": len(rows.control)}
     if person is not None:
         summary |= {"people": rows.people, "people_in_the_control": rows.controls}

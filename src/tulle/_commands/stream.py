@@ -16,19 +16,20 @@ from tulle._commands._columns import unit_notes
 from tulle._commands._decision import Refused, check_accepted
 from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
+from tulle._commands._stream_status import LEFT_OUT, counts_of, write_metrics
 from tulle._files import refuse_existing
 from tulle._plurals import counted
 from tulle._progress import bar, log
 from tulle._random import seed_policy
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey, SigningKey
-from tulle.table.schema import Role, Schema
+from tulle.table.schema import Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
     from tulle._report.model import Result, Verdict
     from tulle.auditing.audit import Audit
-    from tulle.stream._checkpoints import Checkpoint
+    from tulle.stream._checkpoints import Checkpoint, Resumption, StreamTally
     from tulle.stream._sources import Lines, Position, Source
 
 # From the word on the command line to a source.
@@ -144,27 +145,7 @@ def asked_to_stop() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-# What a run tells its owner in the end: counts of the stream as it is, and notes.
-
-
-def counts_of(intake: Intake) -> dict[str, Any]:
-    """Return the numbers of lines, records and groups so far."""
-    counts = {"read": intake.read, "seen": intake.seen}
-    condenser = intake.condenser
-    if condenser is not None:
-        from tulle._commands._stream_snapshots import sizes_told
-
-        sizes = condenser.counts_
-        counts |= {
-            "condensed": int(sizes.sum()),
-            "waiting": condenser.n_waiting_,
-            **sizes_told(sizes),
-        }
-    return counts | {
-        "rejected": intake.rejects.count,
-        "surplus_keys": intake.surplus,
-        "lacking_keys": sum(intake.lacking.values()),
-    }
+# What a run tells its owner in the end, beside counts.
 
 
 def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str]:
@@ -186,13 +167,14 @@ def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str
             )
     if source is not None:
         notes += source.notes()
-    if intake.surplus:
+    tally = intake.tally
+    if tally.surplus_keys:
         notes.append(
-            f"{counted(intake.surplus, 'record', 'have')} keys that the initial records do not "
+            f"{counted(tally.surplus_keys, 'record', 'have')} keys that the initial records do not "
             "have: these keys were ignored"
         )
-    notes += [intake.lacking_words(name) for name in intake.lacking]
-    if intake.rejects.count:
+    notes += [intake.lacking_words(name) for name in tally.lacking_keys]
+    if tally.rejected:
         notes.append(f"Refused lines, with reasons: {intake.rejects.path}")
     return notes
 
@@ -207,7 +189,7 @@ def _notes_of_columns(intake: Intake) -> list[str]:
         notes.append("The levels are drawn, for a trial: a run that resumes draws new ones afresh")
     notes += unit_notes(intake.settings.columns)
     columns = Schema(intake.settings.columns)
-    left = columns.named(*_LEFT_OUT)
+    left = columns.named(*LEFT_OUT)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
         notes.append(f"Not in any snapshot, unless a --policy says otherwise: {names}")
@@ -219,13 +201,11 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     return notes
 
 
-_LEFT_OUT = (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)
+_MOST_PENDING = 10_000  # refused lines, before a checkpoint writes them
 BATCH = 50_000  # lines condensed at a time, of which a source keeps a block of bytes at most
 
 
 class Streamed(NamedTuple):
-    """What a run did."""
-
     summary: dict[str, Any]
     snapshots: list[dict[str, Any]]
     notes: list[str]
@@ -296,6 +276,7 @@ class _Run:
     """One run of one stream; what must outlive it is in the checkpoint."""
 
     intake: Intake
+    tally: StreamTally
     opened: tuple[str, str]  # the address of the source, and its format
     source: Source | None = None
 
@@ -317,60 +298,49 @@ class _Run:
         self.metrics = metrics
         self.accepted = accepted
         self.force = force
-        self.made = self.shown = self.resumed_at = 0
+        self.resumed_at = 0
         self.written: list[dict[str, Any]] = []
         self.saved_at = self.shown_at = time.monotonic()
         self.dirty = False
-        self.owes_snapshot = False  # begun before a kill: it must be finished as it was begun
 
     def open(self, address: str, kind: str | None, *, follow: bool, restart: str | None) -> None:
         """Start, or resume from the checkpoint."""
         from tulle._commands._stream_intake import Intake, Rejects
         from tulle._commands._stream_snapshots import check_folder
+        from tulle.stream._checkpoints import StreamTally
         from tulle.stream._records import RecordReader
 
-        rejects = self.checkpoint.path.with_name(self.checkpoint.path.name + ".rejects.ndjson")
-        if not self.checkpoint.exists():
-            check_folder(self.output, made=0, force=self.force)
-            kind = kind or format_of_source(address)
-            self.opened = address, kind
-            self.source = open_source(address, kind, follow=follow, position=None, restart=None)
-            reader = RecordReader(kind, self.source.header(), self.source.name)
-            refused = Rejects(rejects, count=0, length=0 if self.force else None)
-            self.intake = Intake(reader, refused, self.settings)
-            return
-        condenser, extra, owed = self.checkpoint.read()
-        self.made, self.shown = extra["snapshots"], extra["shown"]
-        self.owes_snapshot = extra["owes_snapshot"]
-        check_folder(self.output, made=self.made + self.owes_snapshot, force=self.force)
-        kind = kind or str(extra["reader"]["kind"])
+        saved: Resumption | None = None
+        self.tally = StreamTally()
+        if self.checkpoint.exists():
+            condenser, saved, owed = self.checkpoint.read()
+            self.tally = saved.tally
+        made = self.tally.snapshots + self.tally.owes_snapshot
+        check_folder(self.output, made=made, force=self.force)
+        if saved is not None:
+            kind = kind or str(saved.reader["kind"])
+            self.settings.restore(saved.settings)
+        kind = kind or format_of_source(address)
         self.opened = address, kind
-        self.settings.restore(extra["settings"])
         self.source = open_source(
             address,
             kind,
             follow=follow,
-            position=extra["position"],
-            restart=restart,
-            before=extra["source_kind"],
+            position=None if saved is None else saved.position,
+            restart=None if saved is None else restart,
+            before=None if saved is None else saved.source_kind,
         )
         reader = RecordReader(kind, self.source.header(), self.source.name)
-        reader.restore(extra["reader"])
+        if saved is not None:
+            reader.restore(saved.reader)
+        rejects = self.checkpoint.path.with_name(self.checkpoint.path.name + ".rejects.ndjson")
         with _written(rejects):
-            refused = Rejects(
-                rejects,
-                count=extra["rejected"],
-                length=extra["reject_bytes"],
-                pending=extra["pending_rejects"],
-            )
+            refused = Rejects(rejects, self.tally, fresh=saved is None and not self.force)
         self.intake = Intake(reader, refused, self.settings)
-        self.intake.waiting.restore(extra)
-        self.intake.resume(condenser, owed, self.source)
-        self.intake.read, self.resumed_at = extra["read"], self.intake.seen
-        self.intake.surplus = extra["surplus_keys"]
-        self.intake.lacking = extra["lacking_keys"]
-        self.intake.lost = extra["lost_keys"]
-        self.intake.judged = (self.intake.read, self.intake.rejects.count)
+        if saved is not None:
+            self.intake.waiting.restore(saved.waiting)
+            self.intake.resume(condenser, owed, self.source)
+            self.resumed_at = self.intake.seen
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
         """Read, condense, save and release until the source ends or a signal arrives."""
@@ -407,22 +377,21 @@ class _Run:
             raise
 
     def close(self) -> None:
-        """Close the source."""
         if self.source is not None:
             self.source.close()
 
     def finish(self) -> Streamed:
         """Write a last snapshot if there is anything new to show, and return the summary."""
-        if self.intake.seen > self.shown:
+        if self.intake.seen > self.tally.shown:
             self._show()
         elif self.dirty and self.intake.condenser is not None:
             self._save()
-        summary = counts_of(self.intake) | {
+        summary = counts_of(self.intake.condenser, self.tally) | {
             "resumed_after": self.resumed_at,
-            "snapshots": self.made,
+            "snapshots": self.tally.snapshots,
             "state": str(self.checkpoint.path),
-            "rejects": str(self.intake.rejects.path) if self.intake.rejects.count else None,
-            "left_out": Schema(self.settings.columns).named(*_LEFT_OUT),
+            "rejects": str(self.intake.rejects.path) if self.tally.rejected else None,
+            "left_out": Schema(self.settings.columns).named(*LEFT_OUT),
         }
         notes = notes_of(self.intake, self.source, sealed=self.checkpoint.waiting != "omit")
         return Streamed(summary, self.written, notes, self._unattacked())
@@ -434,7 +403,6 @@ class _Run:
         return Audit(unattacked(self.settings.options.k)).verdict
 
     def report(self, path: str | os.PathLike[str], command: str) -> Verdict:
-        """Write the report of the stream so far."""
         from tulle._commands._stream_snapshots import stream_result
         from tulle.auditing.audit import Audit
 
@@ -444,7 +412,7 @@ class _Run:
         result = stream_result(
             self.intake.condenser,
             self.settings,
-            counts_of(self.intake),
+            counts_of(self.intake.condenser, self.tally),
             self.written,
             self.source.name,
         )
@@ -482,7 +450,7 @@ class _Run:
             return self.source.read(self._room())
 
     def _room(self) -> int:
-        """Return how many lines to read: the initial records, and snapshots, end with a batch."""
+        """Count how many lines to read: the initial records, and snapshots, end with a batch."""
         options = self.settings.options
         if self.intake.condenser is None:
             return int(min(BATCH, options.init - self.intake.initial.records))
@@ -491,43 +459,42 @@ class _Run:
         return int(min(BATCH, options.every - self.intake.seen % options.every))
 
     def _keep_up(self) -> None:
-        """Write the snapshots and checkpoints that are due."""
         if self.intake.condenser is None:
             return
         options, seen, now = self.settings.options, self.intake.seen, time.monotonic()
         every, seconds = options.every, options.seconds
-        by_count = every is not None and seen // every > self.shown // every
-        by_time = seconds is not None and seen > self.shown and now - self.shown_at >= seconds
-        if by_count or by_time or self.owes_snapshot:
+        shown, full = self.tally.shown, len(self.tally.pending_rejects) >= _MOST_PENDING
+        by_count = every is not None and seen // every > shown // every
+        by_time = seconds is not None and seen > shown and now - self.shown_at >= seconds
+        if by_count or by_time or self.tally.owes_snapshot:
             self._show()
-        elif self.intake.rejects.full or (self.dirty and now - self.saved_at >= options.checkpoint):
+        elif full or (self.dirty and now - self.saved_at >= options.checkpoint):
             self._save()
 
     def _save(self, position: Position | None = None) -> None:
         assert self.intake.condenser is not None
         assert self.source is not None
         position = self.source.position if position is None else position
-        extra: dict[str, Any] = {
-            "position": position,
-            "source_kind": self.source.kind,
-            "place": self.source.place(position),
-            "reader": self.intake.reader.to_json(),
-            "settings": self.settings.to_json(),
-            "read": self.intake.read,
-            "surplus_keys": self.intake.surplus,
-            "lacking_keys": self.intake.lacking,
-            "lost_keys": self.intake.lost,
-            "snapshots": self.made,
-            "shown": self.shown,
-            "owes_snapshot": self.owes_snapshot,
-        }
-        extra |= self.intake.rejects.to_json()
-        extra |= self.intake.waiting.to_json(sealed=self.checkpoint.waiting == "seal")
+        from tulle.stream._checkpoints import Resumption
+
+        beside = Resumption(
+            position,
+            self.source.kind,
+            self.source.place(position),
+            self.intake.reader.to_json(),
+            self.settings.to_json(),
+            self.intake.waiting.to_json(sealed=self.checkpoint.waiting == "seal"),
+            self.tally,
+        )
         with _written(self.checkpoint.path):
-            self.checkpoint.write(self.intake.condenser, extra)
+            self.checkpoint.write(self.intake.condenser, beside)
         with _written(self.intake.rejects.path):
             self.intake.rejects.flush()  # only now: what the state does not know of is foreign
-        self._write_metrics()
+        if self.metrics is not None:
+            shown = {"snapshots": self.tally.snapshots, "shown": self.tally.shown}
+            counts = counts_of(self.intake.condenser, self.tally) | shown
+            with _written(Path(self.metrics)):
+                write_metrics(self.metrics, self.checkpoint.path, counts)
         self.saved_at, self.dirty = time.monotonic(), False
 
     def _show(self) -> None:
@@ -540,14 +507,14 @@ class _Run:
 
         assert self.intake.condenser is not None
         assert self.source is not None
-        if not self.owes_snapshot:
-            self.owes_snapshot = True
+        if not self.tally.owes_snapshot:
+            self.tally.owes_snapshot = True
             self._save()
         kind = self.settings.options.snapshot_format
-        path = snapshot_path(self.output, self.made + 1, kind)
+        path = snapshot_path(self.output, self.tally.snapshots + 1, kind)
         with _written(path):
             if self.force:
-                clear_later(self.output, self.made)
+                clear_later(self.output, self.tally.snapshots)
             told = write_snapshot(
                 self.intake.condenser,
                 path,
@@ -558,22 +525,14 @@ class _Run:
                 accepted=self.accepted,
             )
         self.written.append(told)
-        self.made, self.shown, self.owes_snapshot = self.made + 1, self.intake.seen, False
+        self.tally.snapshots += 1
+        self.tally.shown, self.tally.owes_snapshot = self.intake.seen, False
         self.shown_at = time.monotonic()
         self._save()
         log(
             f"{path}: {counted(told['released'], 'row')} after {counted(told['seen'], 'record')}, "
-            f"{counted(self.intake.rejects.count, 'line')} refused so far"
+            f"{counted(self.tally.rejected, 'line')} refused so far"
         )
-
-    def _write_metrics(self) -> None:
-        if self.metrics is None:
-            return
-        from tulle._commands._stream_status import write_metrics
-
-        counts = counts_of(self.intake) | {"snapshots": self.made, "shown": self.shown}
-        with _written(Path(self.metrics)):
-            write_metrics(self.metrics, self.checkpoint.path, counts)
 
 
 @contextmanager

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 class Verified(NamedTuple):
-    """What was found, check by check."""
-
     summary: dict[str, Any]
     rows: list[dict[str, Any]]
 

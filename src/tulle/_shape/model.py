@@ -388,21 +388,11 @@ def hand_out(
     rarest category first.
     """
     if column.ordered:
-        if len(drawn) <= FEW:
-            return match_small(drawn, leaves, by_point)
         from tulle._shape._kernels import match
 
         given: Ints = match(drawn, column.size, leaves, int(leaves.max(initial=0)) + 1, by_point)
         return given
     return _nearest_first(drawn, leaves, points @ coordinates.T, rng)
-
-
-def match_small(drawn: Ints, leaves: Ints, by_point: Ints) -> Ints:
-    """Return what the kernel ``match`` returns, without compiling."""
-    rows = by_point[np.argsort(leaves[by_point], kind="stable")]
-    given = np.empty_like(drawn)
-    given[rows] = drawn[np.lexsort((drawn, leaves))]
-    return given
 
 
 def _nearest_first(drawn: Ints, leaves: Ints, scores: Floats, rng: np.random.Generator) -> Ints:

@@ -24,7 +24,7 @@ from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9  # people are sums of fractions
 _STANDS_OUT = 3.0  # times the people of a usual neighbour
-_MOST_MORE = 20.0  # people that a threshold lies above k, at most
+_MOST_MORE = 10.0  # people that a threshold lies above k, at most
 _RARE = 0.05  # of the people: so few may be exceptions
 _ONE = 1.5  # people: more than one, fewer than two
 _SOME = 5  # people besides those on heaps
@@ -188,8 +188,8 @@ def draw_threshold(k: int, rng: np.random.Generator | None) -> float:
     """Return how many people are enough: ``k``, or with ``rng`` a number from ``k`` to ``1.5 k``.
 
     If it were ``k`` always, a value that appears with one more person and not without would tell
-    that this person was in the data. Of a large ``k``, 20 people more hide one of them well enough,
-    and a class of little more than ``k`` people stays.
+    that this person was in the data. Of a large ``k``, 10 people more hide one of them as well as
+    they do of 20, and a class of little more than ``k`` people stays.
     """
     return float(k) if rng is None else k + min(0.5 * k, _MOST_MORE) * rng.random()
 
@@ -208,9 +208,10 @@ def _heaps(
     """Return which atoms stay: those that stand out, or have no sparse neighbours to share with.
 
     Where values lie densely, as ages do, a value that happens to have ``k`` holders next to some
-    that have not is not a heap: it becomes part of a block with them.
+    that have not is not a heap: it becomes part of a block with them. One of every second person
+    is: a block of all would be of values that nobody has.
     """
-    kept = atom.copy()
+    kept, half = atom.copy(), held.sum() / 2
     for first, last, bounded in _runs(atom):
         if bounded is None or held[first:last].sum() >= k - _SLACK:
             continue
@@ -219,7 +220,7 @@ def _heaps(
                 continue
             reach = abs(distinct[last - 1 if edge < first else first] - distinct[edge])
             usual = held[first:last].sum() / max(reach / unit, 1.0)
-            kept[edge] &= bool(held[edge] > _STANDS_OUT * usual)
+            kept[edge] &= bool(held[edge] > min(_STANDS_OUT * usual, half))
     return kept
 
 

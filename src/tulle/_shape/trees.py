@@ -21,7 +21,7 @@ from tulle._shape.diversity import Diversity, tally
 from tulle._types import Flags, Floats, Ints
 
 MOST_CELLS = 256  # of a column that trees split on
-FEW = 50_000  # rows for which NumPy is fast enough not to wait for a compiler
+FEW = 50_000  # rows that are sorted on one thread
 TREES = 10  # of a column; their lots average out, and no person shapes all of them
 _GROWN_ON = 2 / 3  # of the people, each tree on others
 _EVIDENCE = 2.0, 10.0  # times what a split of noise explains: at least, and at most

@@ -23,6 +23,7 @@ from tulle.table._precision import EXACT
 from tulle.table._series import filled, person_names
 from tulle.table.schema import Column, Kind, Role, Schema
 
+_SEVERAL = 0.05  # of the people: in a table in which fewer have several rows, a row is a person
 COMMON = 0.9  # of the records: so many must not pay for what few ask
 
 
@@ -221,6 +222,12 @@ def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
         return None
     ranks = person_names(frame[name]).rank("dense").fill_null(0).to_numpy().astype(np.int64)
     return None if len(np.unique(ranks)) == len(ranks) else ranks
+
+
+def have_histories(people: Ints) -> bool:
+    """Tell whether enough people have several rows for these to be learnt one after the other."""
+    rows = np.unique(people, return_counts=True)[1]
+    return bool((rows > 1).mean() >= _SEVERAL)
 
 
 def person_column(schema: Schema) -> str | None:

@@ -15,7 +15,15 @@ from tulle._shape.model import GROUP_PIECE
 from tulle._types import Floats, Ints
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import check_moments
-from tulle.condense._shaped import BOUNDS, Block, fewest_of, plan_checks
+from tulle.condense._shaped import (
+    BOUNDS,
+    LABEL_CODES,
+    Block,
+    Classes,
+    fewest_of,
+    plan_checks,
+    with_labels,
+)
 from tulle.condense._synthesis import leave_grid, synthesize
 from tulle.errors import DataError, PrivacyError
 from tulle.table._drawing import allot
@@ -29,6 +37,8 @@ class Papers:
 
     moments: GroupMoments  # on standardised columns
     encoder: TableEncoder
+    classes: Classes | None = None
+    units: Ints  # of classes, that of each group
 
     def __init__(self, rules: Sequence[str] | None, distribution: str, *, exact: bool) -> None:
         self.rules = rules
@@ -40,23 +50,22 @@ class Papers:
 
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
         """Keep the statistics of the groups of a block, and return what is known of them."""
-        facts = self.fit_encoded(encoder.encode(block.frame), block.levels, encoder, grouper)
+        matrix = encoder.encode(block.frame)
+        self.encoder, classes = encoder, block.classes
+        self._grid = encoder.grid(matrix) if self.exact else {}
+        matrix /= encoder.scales_
+        groups = grouper(matrix, block.levels)
+        refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
+        self.moments = GroupMoments.of(matrix, groups, block.levels)
+        if classes is not None:  # no group mixes units of them
+            self.classes = classes.classes
+            self.units = np.zeros(len(self.moments.counts), dtype=np.int64)
+            self.units[groups] = classes.units
+        encoder.reach(self.means)
+        facts = self._described(grouper.finish())
         least = int(block.levels.max())
         self.plan = plan_checks(block, encoder, self.rules, least, grouper.rng)
         return facts
-
-    def fit_encoded(
-        self, matrix: Floats, levels: Ints, encoder: TableEncoder, grouper: Grouper
-    ) -> GroupFacts:
-        """Keep the statistics of groups of encoded records; the matrix is used up."""
-        self.encoder = encoder
-        self._grid = encoder.grid(matrix) if self.exact else {}
-        matrix /= encoder.scales_
-        groups = grouper(matrix, levels)
-        refuse_beyond_memory(int(groups.max()) + 1, matrix.shape[1])
-        self.moments = GroupMoments.of(matrix, groups, levels)
-        encoder.reach(self.means)
-        return self._described(grouper.finish())
 
     def _described(self, facts: GroupFacts) -> GroupFacts:
         """Add what drawing from these statistics reveals."""
@@ -102,7 +111,12 @@ class Papers:
         matrix *= self.encoder.scales_
         for name, unit in self._grid.items():
             leave_grid(matrix[:, self.encoder.slices_[name].start], groups, unit, rng)
-        return self.encoder.decode(matrix, groups, rng, means=self.means, snap=not self.exact)
+        drawn = self.encoder.decode(matrix, groups, rng, means=self.means, snap=not self.exact)
+        if self.classes is None:
+            return drawn
+        codes = self.classes.draw(self.units[groups], rng)
+        drawn = with_labels(drawn, self.classes.labels, codes, self.encoder)
+        return drawn.with_columns(pl.Series(LABEL_CODES, codes))
 
     def merged(self, other: Papers) -> Papers:
         """Return the groups of both side by side, on the scales of both together."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._people import people_among
+from tulle._people import distinct_people, people_among
 from tulle._plurals import counted
 from tulle._relations.language import ColumnRule, parse_rule
 from tulle._relations.plan import Plan, Planner
@@ -101,6 +101,8 @@ class Settled(NamedTuple):
     rules: Rules
     grown_on: int | None = None  # records that a tree is grown on, at most
     trees: int = TREES  # of a column
+    person: str | None = None  # the column that names people, where these are released with rows
+    block: tuple[int, int] = (0, 1)  # which of how many: new keys of people differ between them
 
 
 @dataclass(frozen=True)
@@ -153,11 +155,6 @@ class ShapedTable:
             fixed[label_name(labels, self.encoder)] = labels.domain.gather(codes)
             fixed[LABEL_CODES] = codes
         return self.plan.complete(drawn, self.encoder.codecs, fixed, rng)
-
-
-def split_classes(drawn: pl.DataFrame, encoder: TableEncoder) -> tuple[pl.DataFrame, Ints]:
-    """Return drawn records without their classes, and these as places among the labels."""
-    return drawn.select(list(encoder.codecs)), drawn[LABEL_CODES].to_numpy()
 
 
 def label_name(labels: LabelSchema, encoder: TableEncoder) -> str:
@@ -444,6 +441,7 @@ class Places:
     pair: tuple[str, str]
     centres: Floats  # (cells, 2), each the mean of at least k people
     reach: Floats  # (cells, 2), their standard deviations
+    decimals: tuple[int | None, ...]  # what each coordinate is written with
 
     def draw(self, cells: Floats, rng: np.random.Generator) -> dict[str, Floats]:
         """Return both coordinates of each record, missing together."""
@@ -451,7 +449,11 @@ class Places:
         places = np.full((len(cells), 2), np.nan)
         at = cells[known].astype(np.int64)
         places[known] = self.centres[at] + self.reach[at] * rng.uniform(-1, 1, (len(at), 2))
-        return dict(zip(self.pair, places.T))
+        drawn = (
+            values if digits is None else values.round(digits)
+            for values, digits in zip(places.T, self.decimals)
+        )
+        return dict(zip(self.pair, drawn))
 
 
 def join_coordinates(
@@ -460,7 +462,8 @@ def join_coordinates(
     """Return the columns with a pair of coordinates as one, and how to part them again.
 
     None, and the columns as they are, if they are not coordinates in degrees, have special values,
-    or are missing in different records. Only records that are ``counted`` are learnt from.
+    are missing in different records, or are the lines of a grid. Only records that are ``counted``
+    are learnt from.
     """
     axes = {c.name: c for c in columns if c.name in pair and isinstance(c, NumberColumn)}
     if len(axes) != 2 or any(axis.specials for axis in axes.values()):
@@ -471,6 +474,8 @@ def join_coordinates(
     together = bool((np.isfinite(points).any(axis=1) == known).all())
     if not (degrees and together) or people_among(known & counted, people) < 2 * k:
         return columns, None
+    if _is_grid(points[known & counted], k, None if people is None else people[known & counted]):
+        return columns, None
     cells = np.full(len(points), np.nan)
     leaves = _cut(points, np.flatnonzero(known & counted), k, people)
     for place, rows in enumerate(leaves):
@@ -480,9 +485,20 @@ def join_coordinates(
     for row in np.flatnonzero(known & ~counted).tolist():
         cells[row] = int(((points[row] - centres) ** 2).sum(axis=1).argmin())
     reach = np.array([points[rows].std(axis=0) for rows in inner])
-    places = Places(", ".join(pair), pair, centres, reach)
+    decimals = tuple(axes[name].decimals for name in pair)
+    places = Places(", ".join(pair), pair, centres, reach, decimals)
     joint = NumberColumn(places.name, cells, 0, coded=True)
     return [joint, *(column for column in columns if column.name not in pair)], places
+
+
+def _is_grid(points: Floats, k: int, people: Ints | None) -> bool:
+    """Tell rows and columns of a field, each shared by many, from places that people share."""
+    shared = []
+    for keys in (points[:, 0], points[:, 1], points):
+        codes = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+        held = distinct_people(codes, people, int(codes.max()) + 1)
+        shared.append(float(np.mean(held[codes] >= k)))
+    return min(shared[:2]) > 0.5 > shared[2]
 
 
 def _cut(points: Floats, rows: Ints, k: int, people: Ints | None) -> list[Ints]:

@@ -220,11 +220,7 @@ class Pairs:
 
     def together(self) -> tuple[Floats, Floats]:
         """Return all records and, row by row, their counterparts."""
-        width = min(part.shape[1] for part in self._originals)  # a pool has its labels too
-        return (
-            np.concatenate([part[:, :width] for part in self._originals]),
-            np.concatenate([part[:, :width] for part in self._released]),
-        )
+        return np.concatenate(self._originals), np.concatenate(self._released)
 
 
 def fit_paired(

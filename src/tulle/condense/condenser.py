@@ -24,6 +24,7 @@ from tulle.condense._levels import (
     check_levels,
     common_level,
     feasible,
+    have_histories,
     locate_levels,
     locate_people,
     person_column,
@@ -50,7 +51,76 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-class Condenser(GroupAttributes, Estimator):
+class CondensedTable(GroupAttributes):
+    """What condensers of a table share once they are fitted: what they know, and the draw."""
+
+    _synthesis: Shape | Papers | LinkedRows
+    _encoder: TableEncoder
+    _rng: np.random.Generator
+    _totals: WeightTotals | None = None  # of survey weights
+
+    def _sampled(self, n_samples: int | None, where: str | None, *, accept: bool) -> pl.DataFrame:
+        """Draw records with their classes, if there are some, and check them."""
+        check_is_fitted(self, "groups_")
+        if n_samples is not None:
+            check_int("sample", "n_samples", n_samples, 1)
+        check_facts(self.groups_)
+        if where is not None:
+            drawn = self._drawn_where(n_samples, where)
+        else:
+            drawn = self._draw(n_samples)
+            drawn = drawn if self._totals is None else self._totals.calibrate(drawn)
+        self.broken_rules_ = refuse_broken(self._rule_plan, drawn, accept=accept)
+        return drawn
+
+    def _draw(self, n_samples: int | None) -> pl.DataFrame:
+        return self._synthesis.draw(n_samples, self._rng)
+
+    def _drawn_where(self, n_samples: int | None, where: str) -> pl.DataFrame:
+        if isinstance(self._synthesis, LinkedRows):
+            raise ParameterError(
+                "people have several rows here, and a condition on rows would tear them apart: "
+                "draw people and take those that you want",
+                parameter="where",
+            )
+        least = min(self.rests_on_.values())
+        return draw_where(self._draw, where, n_samples, self._encoder, self.groups_, k=least)
+
+    @property
+    def moments_(self) -> GroupMoments:
+        return self._papers.moments
+
+    @property
+    def means_(self) -> Floats:
+        return self._papers.means
+
+    @property
+    def covariances_(self) -> Floats:
+        return self._papers.covariances
+
+    @property
+    def _papers(self) -> Papers:
+        if isinstance(self._synthesis, Papers):
+            return self._synthesis
+        raise AttributeError(
+            "only the papers' synthesis keeps the means and covariances of groups: use "
+            "synthesis='uniform', 'normal' or 'mean'"
+        )
+
+    @property
+    def encoded_names_(self) -> list[str]:
+        return self._encoder.feature_names_
+
+    @property
+    def rests_on_(self) -> dict[str, int]:
+        return self._synthesis.rests_on()
+
+    @property
+    def _rule_plan(self) -> Any:
+        return self._synthesis.plan
+
+
+class Condenser(CondensedTable, Estimator):
     """Condense a table into statistics of at least ``k`` people and draw a look-alike from them.
 
     Columns are cut into cells that at least ``k`` people hold, forests with leaves of at least
@@ -188,9 +258,6 @@ class Condenser(GroupAttributes, Estimator):
     (200, 3)
     """
 
-    _synthesis: Shape | Papers | LinkedRows
-    _totals: WeightTotals | None = None  # of survey weights
-
     def __init__(
         self,
         k: int = 10,
@@ -262,28 +329,8 @@ class Condenser(GroupAttributes, Estimator):
         table, or pair of tables
             The kind of table that was fitted; ``(X_new, y_new)`` if it was fitted with a target.
         """
-        check_is_fitted(self, "groups_")
-        if n_samples is not None:
-            check_int("sample", "n_samples", n_samples, 1)
-        check_facts(self.groups_)
-        drawn = self._draw(n_samples, where)
-        if self._totals is not None and where is None:
-            drawn = self._totals.calibrate(drawn)
-        plan = self._synthesis.plan
-        self.broken_rules_ = refuse_broken(plan, drawn, accept=self.accept_broken_rules)
+        drawn = self._sampled(n_samples, where, accept=self.accept_broken_rules)
         return self._border.leave(drawn)
-
-    def _draw(self, n_samples: int | None, where: str | None = None) -> pl.DataFrame:
-        if where is None:
-            return self._synthesis.draw(n_samples, self._rng)
-        if isinstance(self._synthesis, LinkedRows):
-            raise ParameterError(
-                "people have several rows here, and a condition on rows would tear them apart: "
-                "draw people and take those that you want",
-                parameter="where",
-            )
-        least = min(self.rests_on_.values())
-        return draw_where(self._draw, where, n_samples, self._encoder, self.groups_, k=least)
 
     def impute(self, X: Any) -> Any:
         """Fill in the missing values of a table from the model: a tool for the owner of the data.
@@ -353,44 +400,6 @@ class Condenser(GroupAttributes, Estimator):
         warn_weaker(merged._weaker())
         return merged
 
-    @property
-    def moments_(self) -> GroupMoments:
-        return self._papers.moments
-
-    @property
-    def means_(self) -> Floats:
-        return self._papers.means
-
-    @property
-    def covariances_(self) -> Floats:
-        return self._papers.covariances
-
-    @property
-    def _papers(self) -> Papers:
-        if isinstance(self._synthesis, Papers):
-            return self._synthesis
-        raise AttributeError(
-            "only the papers' synthesis keeps the means and covariances of groups: use "
-            "synthesis='uniform', 'normal' or 'mean'"
-        )
-
-    @property
-    def encoded_names_(self) -> list[str]:
-        return self._encoder.feature_names_
-
-    @property
-    def rests_on_(self) -> dict[str, int]:
-        return self._synthesis.rests_on()
-
-    @property
-    def _weakest(self) -> Shape | Papers | LinkedRows:
-        """Return the synthesis whose sentence holds for every record."""
-        return self._synthesis
-
-    @property
-    def _rule_plan(self) -> Any:
-        return self._synthesis.plan
-
     def _fit(self, X: Any, y: Any, levels: Any, watch: Watcher | None = None) -> None:
         """Fit without emitting warnings; ``watch`` sees the groups, which nothing keeps."""
         self._check_parameters()
@@ -412,7 +421,14 @@ class Condenser(GroupAttributes, Estimator):
         self._border, self._rng = border, rng
         person = person_column(schema) if people is not None and self._keeps_shape else None
         withheld = int((~kept).sum())
-        self._learn(whole.at(kept), encoder, watch, withheld=withheld, person=person)
+        alone = people is not None and not have_histories(people)
+        own = None if alone else person
+        self._learn(whole.at(kept), encoder, watch, withheld=withheld, person=own)
+        if person is not None and alone:
+            self.notes_.append(
+                f"hardly anybody in column '{person}' has several rows: the rows of the release "
+                "are people of their own, and the column is left out"
+            )
 
     def _fit_part(
         self,
@@ -427,11 +443,14 @@ class Condenser(GroupAttributes, Estimator):
         levels, _ = locate_levels(frame, None, schema, plain=False)
         demands, kept = self._demands(levels, frame.height)
         people, sensitive = locate_people(frame, schema), locate_sensitive(frame, schema)
+        if people is None and settled.person is not None:
+            people = np.arange(frame.height)  # in this block nobody has several rows
         whole = Block(frame, demands, people, sensitive, classes, settled)
         crowd = self._crowd(demands, kept, people, rng)
         self._totals = WeightTotals.of(frame, schema, crowd, kept, exact=self.exact_totals)
         self._rng = rng
-        self._learn(whole.at(kept), encoder, None, withheld=int((~kept).sum()))
+        withheld = int((~kept).sum())
+        self._learn(whole.at(kept), encoder, None, withheld=withheld, person=settled.person)
         return self
 
     def _learn(
@@ -457,7 +476,7 @@ class Condenser(GroupAttributes, Estimator):
         self.notes_ = notes + rule_notes(self.rules, self.rules_)
 
     def _weaker(self) -> list[str]:
-        """Return where protection is weaker than it looks."""
+        """List where protection is weaker than it looks."""
         return fact_notes(self.groups_, exact=self.exact_totals)
 
     def _unfitted(self, person: str | None = None) -> Shape | Papers | LinkedRows:

@@ -113,12 +113,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator):
             )
         self.condenser_ = condenser
         _adopt_features(self, condenser)
-        parts = [part.moments_ for part in condenser._parts]
-        codes = [int(classes[0]) for classes in condenser._units]
-        owners = np.repeat(np.arange(len(codes)), [len(part.counts) for part in parts])
-        self.classes_ = condenser.classes_[codes]
-        self._owners = owners
-        self._groups = _stacked(parts)
+        places, self._owners = np.unique(condenser.group_classes_, return_inverse=True)
+        self.classes_, self._groups = condenser.classes_[places], condenser.moments_
         return self
 
     def predict(self, X: Any) -> Any:
@@ -326,13 +322,6 @@ def _of_moments(template: Condenser | None) -> Condenser:
     if condenser._keeps_shape:
         condenser.set_params(synthesis="uniform")
     return condenser
-
-
-def _stacked(parts: list[GroupMoments]) -> GroupMoments:
-    groups = parts[0]
-    for part in parts[1:]:
-        groups = groups.stacked(part)
-    return groups
 
 
 def _floor(groups: GroupMoments) -> float:

@@ -91,7 +91,6 @@ class Fields:
 
     @property
     def has_wrong_quotes(self) -> bool:
-        """Return whether some record is refused because of its quotes."""
         return WRONG_QUOTES in self.reasons.values()
 
     def first_bytes(self) -> np.ndarray:
@@ -102,7 +101,6 @@ class Fields:
         return np.where((starts == self._stops) | bare, 0, firsts).reshape(-1, self.width)
 
     def lines_before(self, record: int) -> int:
-        """Return how many lines of the block come before a record."""
         ends = self._stops[self._codes[self._stops] == NEWLINE]
         begin = 0 if record == 0 else int(ends[record - 1]) + 1
         return int(np.count_nonzero(self._codes[:begin] == NEWLINE))
@@ -166,7 +164,6 @@ class CsvReader:
         self.guesses = {name: ColumnGuess(candidates) for name in self.names}
 
     def fields(self, block: bytes) -> Fields:
-        """Return the fields of a block of records."""
         return Fields(block, self.separator, len(self.names))
 
     def judge(self, fields: Fields) -> pl.DataFrame:
@@ -187,7 +184,6 @@ class CsvReader:
             refuse_record(self.source, first)
 
     def read(self, fields: Fields, types: dict[str, TextType | None]) -> TypedRecords:
-        """Return the records of a block in given types."""
         numbers = {n for n, found in types.items() if found in ALL[:2]}
         plain = {n: found.dtype if found and n in numbers else _TEXT for n, found in types.items()}
         raw = self._numbers_or_texts(fields, plain, _is_exact)
@@ -241,7 +237,7 @@ def parsed(
 
 
 def _is_exact(numbers: pl.Series) -> bool:
-    """Return whether numbers that were parsed need no look at their texts."""
+    """Tell whether numbers that were parsed need no look at their texts."""
     if numbers.dtype.is_integer():
         return True
     largest = numbers.abs().max()
@@ -299,12 +295,10 @@ def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
 
 
 def csv_names(path: Path) -> list[str]:
-    """Return the names of the columns, from the beginning of the file."""
     return _head(path, record_blocks(path, quoted=True))[0].names
 
 
 def csv_dialect(plan: CsvPlan) -> Dialect:
-    """Return how a file is written, by what the first pass found and by its first records."""
     reader = plan.reader
     with readable_as(plan.path, Format.CSV):
         fields = next(map(reader.fields, _same_blocks(plan)), None)
@@ -330,7 +324,12 @@ def csv_frames(plan: CsvPlan, names: list[str]) -> Iterator[pl.DataFrame]:
     whole = plan.schema
     schema = pl.Schema({name: whole[name] for name in names})
     yield schema.to_frame()
-    if plan.held and all(_convertible(frame, schema) for frame in plan.held):
+    # unless some column was parsed as numbers that turned out to be text
+    if plan.held and all(
+        frame.schema[name] == _TEXT or dtype.is_numeric()
+        for frame in plan.held
+        for name, dtype in schema.items()
+    ):
         while plan.held:
             yield _typed(plan.held.pop(0), schema, plan)
         return
@@ -340,12 +339,6 @@ def csv_frames(plan: CsvPlan, names: list[str]) -> Iterator[pl.DataFrame]:
         for block in _same_blocks(plan):
             frame = parsed(block, types, separator=plan.reader.separator, names=names)
             yield _typed(frame, schema, plan)
-
-
-def _convertible(frame: pl.DataFrame, schema: pl.Schema) -> bool:
-    """Return whether no column was parsed as numbers that turned out to be text."""
-    types = frame.schema
-    return all(types[name] == _TEXT or dtype.is_numeric() for name, dtype in schema.items())
 
 
 def _typed(frame: pl.DataFrame, schema: pl.Schema, plan: CsvPlan) -> pl.DataFrame:

@@ -15,9 +15,8 @@ import polars as pl
 
 from tulle.errors import DataError, nearest_name
 from tulle.io._csv import csv_names
-from tulle.io._duckdb import TABLES, duckdb_connection, duckdb_frame
 from tulle.io._formats import Format, Source, by_extension, display_name, existing_file, is_sql
-from tulle.io._sql import Declared, declared_tables, quoted
+from tulle.io._sql import declared_tables
 from tulle.io.read import read_like, read_schema, read_table
 from tulle.table._links import Link
 
@@ -37,7 +36,7 @@ class LinkedFrames(NamedTuple):
 
 
 def is_database(source: Source) -> bool:
-    """Return whether a source is a database, or a folder of tables rather than parts of one."""
+    """Tell whether a source is a database, or a folder of tables rather than parts of one."""
     if is_sql(source):
         return "#" not in str(source)
     path = Path(source)
@@ -47,47 +46,33 @@ def is_database(source: Source) -> bool:
 
 
 def tables_of(source: Source) -> dict[str, Source]:
-    """Return the tables of a folder, an SQLite file or a PostgreSQL database, and where each is."""
+    """Find the tables of a folder, of a file of SQLite or DuckDB, or of a PostgreSQL database."""
     if not is_sql(source) and Path(source).is_dir():
         return dict(_files(Path(source)))
     uri = _uri(source)
     return {name: f"{uri}#{name}" for name in declared_tables(uri).tables}
 
 
-def table_names(source: Source) -> list[str]:
-    """Return the names of the tables."""
-    if _engine_of(source) == "DuckDB":
-        with duckdb_connection(source) as connection:
-            return [name for (name,) in connection.execute(TABLES).fetchall()]
-    return list(tables_of(source))
-
-
 def read_tables(source: Source, names: Collection[str] | None = None) -> LinkedFrames:
-    """Read tables, all or those that are named."""
-    if _engine_of(source) == "DuckDB":
-        return _read_duckdb(source, names)
     places = tables_of(source)
-    chosen = _chosen(source, list(places), names)
-    frames = {name: read_table(places[name]) for name in chosen}
+    frames = {name: read_table(places[name]) for name in _chosen(source, list(places), names)}
     if not is_sql(source) and Path(source).is_dir():
         return LinkedFrames(frames, {}, [])
-    return _with_keys(frames, declared_tables(_uri(source)))
+    declared = declared_tables(_uri(source))
+    links = [one for one in declared.links if {one.child, one.parent} <= frames.keys()]
+    return LinkedFrames(frames, {t: k for t, k in declared.keys.items() if t in frames}, links)
 
 
 def read_tables_like(
     source: Source, model: LinkedFrames, origin: Source, names: Collection[str]
 ) -> dict[str, pl.DataFrame]:
     """Read tables in the types of others with the same names, read from ``origin``."""
-    if _engine_of(source) == "DuckDB":
-        return _read_duckdb(source, names).frames
-    places = tables_of(source)
-    chosen = _chosen(source, list(places), names)
-    theirs: dict[str, Source] = {} if _engine_of(origin) == "DuckDB" else tables_of(origin)
+    places, theirs = tables_of(source), tables_of(origin)
     return {
         name: read_like(places[name], model.frames[name], theirs[name])
         if name in theirs
         else read_table(places[name])
-        for name in chosen
+        for name in _chosen(source, list(places), names)
     }
 
 
@@ -101,16 +86,10 @@ def _chosen(source: Source, there: list[str], names: Collection[str] | None) -> 
     return there if names is None else [name for name in there if name in names]
 
 
-def _with_keys(frames: dict[str, pl.DataFrame], declared: Declared) -> LinkedFrames:
-    links = [one for one in declared.links if {one.child, one.parent} <= frames.keys()]
-    return LinkedFrames(frames, {t: k for t, k in declared.keys.items() if t in frames}, links)
-
-
 # A folder of files.
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Return the tables of a folder, by the names of the files without their endings."""
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if path.name.startswith((".", "_")) or by_extension(path) in (None, Format.EXCEL):
@@ -125,7 +104,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def _are_tables(folder: Path) -> bool:
-    """Return whether no two of several files have the same columns.
+    """Tell whether no two of several files have the same columns.
 
     NDJSON leaves out what a record does not have: such files say nothing.
     """
@@ -145,39 +124,18 @@ def _column_names(path: Path) -> list[str]:
 # A file that is a database.
 
 
-def _engine_of(source: Source) -> str:
-    return "" if is_sql(source) or Path(source).is_dir() else _engine(source)
-
-
 def _engine(source: Source) -> str:
-    """Return which database a file is, by its first bytes; empty if it is none."""
+    """Name the database that a file is, by its first bytes; empty if it is none."""
     with open(existing_file(source), "rb") as file:
         start = file.read(16)
     if start == _SQLITE:
-        return "SQLite"
-    return "DuckDB" if start[8:12] == _DUCKDB else ""
+        return "sqlite"
+    return "duckdb" if start[8:12] == _DUCKDB else ""
 
 
 def _uri(source: Source) -> str:
     if is_sql(source):
         return str(source)
-    if not _engine(source):
+    if not (engine := _engine(source)):
         raise DataError(f"{source} is not a database of SQLite or DuckDB, nor a folder of tables")
-    return f"sqlite:///{os.fspath(source)}"
-
-
-def _read_duckdb(source: Source, names: Collection[str] | None) -> LinkedFrames:
-    """Read tables of a DuckDB file."""
-    statement = (
-        "SELECT constraint_index, table_name, unnest(constraint_column_names), referenced_table, "
-        "unnest(referenced_column_names) FROM duckdb_constraints() "
-        "WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')"
-    )
-    with duckdb_connection(source) as connection:
-        rows = connection.execute(TABLES).fetchall()
-        declared = Declared.of([name for (name,) in rows], connection.execute(statement).fetchall())
-        frames = {
-            name: duckdb_frame(connection.table(quoted(name)))
-            for name in _chosen(source, declared.tables, names)
-        }
-    return _with_keys(frames, declared)
+    return f"{engine}:///{os.fspath(source)}"

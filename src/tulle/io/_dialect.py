@@ -54,8 +54,6 @@ class ColumnForm:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written."""
-
     separator: str = ","
     line_end: str = "\n"
     encoding: str = "utf-8"
@@ -125,7 +123,7 @@ def dialect_of(
 
 
 def _quoting(firsts: np.ndarray) -> str:
-    """Return whether fields are quoted, by their first bytes; 0 is an empty field."""
+    """Tell whether fields are quoted, by their first bytes; 0 is an empty field."""
     quotes = firsts == ord('"')
     if not quotes.any() or not (quotes | (firsts == 0)).all():
         return ""
@@ -133,7 +131,6 @@ def _quoting(firsts: np.ndarray) -> str:
 
 
 def _form_of(texts: pl.Series, guess: ColumnGuess) -> tuple[str, str]:
-    """Return the form of a column and its word for a missing value."""
     found = guess.result
     if found is None:
         return "", ""

@@ -35,7 +35,6 @@ _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_575, 16_384, 32_767
 
 
 def read_excel(source: Source) -> pl.DataFrame:
-    """Return the table in the only sheet of a workbook, or in the sheet named after ``#``."""
     name, sheet = split_sheet(source)
     path = existing_file(name)
     reader = _library("fastexcel")
@@ -93,7 +92,6 @@ class _SheetExtent:
 
     @property
     def area(self) -> int:
-        """Return the places up to the last row and column."""
         return self._rows * self._columns
 
     def add(self, piece: bytes) -> None:
@@ -178,19 +176,16 @@ def _typed(series: pl.Series) -> pl.Series:
         fits = ((whole.floor() == whole) & (whole.abs() <= EXACT)).all()
         return series.cast(pl.Int64) if fits else series
     if series.dtype == pl.Datetime:
-        return _typed_time(series)
+        days = series.dt.date()
+        if (days < datetime.date(1900, 1, 1)).all():
+            return series.dt.time()
+        midnight = (series.dt.time() == datetime.time(0)).all()
+        return days if midnight else series.cast(pl.Datetime("us"))
     if series.dtype == pl.String:
         guess = ColumnGuess(TEMPORAL)
         guess.update(series)
         return series.to_frame().select(guess.expression(series.name)).to_series()
     return series.cast(pl.String) if series.dtype == pl.Null else series
-
-
-def _typed_time(series: pl.Series) -> pl.Series:
-    days = series.dt.date()
-    if (days < datetime.date(1900, 1, 1)).all():
-        return series.dt.time()
-    return days if (series.dt.time() == datetime.time(0)).all() else series.cast(pl.Datetime("us"))
 
 
 def _storable(series: pl.Series) -> pl.Series:

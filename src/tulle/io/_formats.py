@@ -16,8 +16,6 @@ BATCH_ROWS = 50_000  # records that are read or fetched together
 
 
 class Format(StrEnum):
-    """The formats that Tulle reads and writes."""
-
     CSV = "CSV"
     NDJSON = "NDJSON"
     PARQUET = "Parquet"
@@ -85,7 +83,6 @@ def format_of(source: Source) -> Format:
 
 
 def refuse_read_only(target: Source) -> None:
-    """Raise for a name of a format that is only read."""
     name = os.fspath(target).lower()
     other = {"duckdb:": "Parquet, which DuckDB reads", ".sas7bdat": "SAS transport, .xpt"}
     for mark, instead in other.items():
@@ -119,7 +116,6 @@ def by_extension(path: Path) -> Format | None:
 
 
 def is_sql(source: Source) -> bool:
-    """Return whether a source is a database URI."""
     return isinstance(source, str) and _SQL.match(source) is not None
 
 
@@ -131,7 +127,6 @@ def split_sheet(source: Source) -> tuple[str, str | None]:
 
 
 def is_compressed(source: Source) -> bool:
-    """Return whether the name asks for gzip."""
     return os.fspath(source).lower().endswith(".gz")
 
 
@@ -162,12 +157,11 @@ def display_name(source: Source) -> str:
 
 
 def is_query(selection: str) -> bool:
-    """Return whether what follows the ``#`` of a database URI is a query rather than a table."""
+    """Tell whether what follows the ``#`` of a database URI is a query rather than a table."""
     return _QUERY.match(selection) is not None
 
 
 def existing_file(source: Source) -> Path:
-    """Return the path of a file that can be opened."""
     if "://" in os.fspath(source):
         address = display_name(source).partition("?")[0]
         raise DataError(f"{address}: Tulle cannot read URLs. Download the file first")

@@ -118,7 +118,7 @@ def refuse_record(source: str, records: pl.DataFrame) -> None:
 
 
 def _in_steps(judged: list[pl.Series]) -> bool:
-    """Return whether the names count up or down by one, or three or more go up in equal steps."""
+    """Tell whether the names count up or down by one, or three or more go up in equal steps."""
     if len(judged) < 2 or not all(series.dtype.is_numeric() for series in judged):
         return False
     first, *others = {round(b - a, 9) for a, b in pairwise(float(s.name) for s in judged)}
@@ -140,7 +140,7 @@ def _number(text: str) -> float | None:
 
 
 def _is_value(name: str, dtype: pl.DataType) -> bool:
-    """Return whether a name could stand in a column of this type."""
+    """Tell whether a name could stand in a column of this type."""
     if dtype.is_numeric():
         return _number(name) is not None
     guess = ColumnGuess(ALL)
@@ -149,7 +149,7 @@ def _is_value(name: str, dtype: pl.DataType) -> bool:
 
 
 def _within(values: pl.Series) -> bool:
-    """Return whether the name lies among the values, as a date or boolean above others does."""
+    """Tell whether the name lies among the values, as a date or boolean above others does."""
     if not values.dtype.is_numeric():
         return True
     low: Any = values.min()

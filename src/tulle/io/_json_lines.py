@@ -100,7 +100,7 @@ class JsonGuess:
         return types
 
     def _conforms(self, block: bytes) -> bool:
-        """Return whether lines have the types so far: faster than to find their types."""
+        """Tell whether lines have the types so far: faster than to find their types."""
         if not self.raw or pl.Null() in self.raw.values():
             return False
         form = _usual_form(self.types, integer=_EXACT_INTEGER)
@@ -145,7 +145,7 @@ class JsonGuess:
 
 
 def _has_long(numbers: pl.Series, block: bytes) -> bool:
-    """Return whether there are whole numbers that are not exact as decimals."""
+    """Tell whether there are whole numbers that are not exact as decimals."""
     bounds = (numbers.min() or 0, numbers.max() or 0)
     if all(-_EXACT < bound < _EXACT for bound in bounds):  # type: ignore[operator]
         return False
@@ -246,7 +246,6 @@ def _usual_form(types: Mapping[str, TextType | None], integer: str = _INTEGER) -
 
 
 def _matches(form: str, texts: Sequence[bytes]) -> np.ndarray:
-    """Return which lines have a form."""
     try:
         lines = pl.Series(texts, dtype=pl.Binary).cast(pl.String)
         return lines.str.contains(form).to_numpy().copy()
@@ -258,8 +257,6 @@ def _matches(form: str, texts: Sequence[bytes]) -> np.ndarray:
 
 
 class JsonReader:
-    """Reads lines whose keys have known types."""
-
     def __init__(self, types: dict[str, TextType | None]) -> None:
         self.types = types
         plain = {n: found is not None and found in ALL[:3] for n, found in types.items()}
@@ -303,13 +300,11 @@ class JsonReader:
         for name in self.types:
             absent[name] = absent.get(name, 0) + sum(name not in row for row in rows)
         return found._replace(
-            surplus=sum(self._has_surplus(row) for row in rows),
+            surplus=sum(
+                any(row[key] is not None for key in row.keys() - self.types.keys()) for row in rows
+            ),
             lacking={name: count for name, count in absent.items() if count},
         )
-
-    def _has_surplus(self, row: Row) -> bool:
-        """Return whether a line says something under a key that is not a column."""
-        return any(row[key] is not None for key in row.keys() - self.types.keys())
 
     def _absent(
         self, together: pl.DataFrame, texts: Sequence[bytes], usual: np.ndarray
@@ -353,7 +348,7 @@ class JsonReader:
 
 
 def _is_too_large(value: Any, dtype: pl.DataType) -> bool:
-    """Return whether a whole number does not fit, or would lose its last digits as a decimal."""
+    """Tell whether a whole number does not fit, or would lose its last digits as a decimal."""
     if type(value) is not int or dtype == pl.String:
         return False
     return abs(value) > _EXACT if dtype == pl.Float64 else not -(2**63) <= value < 2**63

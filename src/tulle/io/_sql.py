@@ -11,6 +11,7 @@ A table is written in one transaction: it is there whole, or it is as it was bef
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -32,8 +33,6 @@ _LONGEST_NAME = 63  # bytes, of PostgreSQL
 
 @dataclass(frozen=True)
 class Address:
-    """Which database, and what of it."""
-
     source: str
     sqlite: bool
     place: str  # the path of an SQLite file, or the URI of a PostgreSQL database
@@ -49,13 +48,11 @@ class Address:
 
     @property
     def table(self) -> tuple[str | None, str]:
-        """Return the schema (PostgreSQL only) and name of the table."""
         schema, dot, name = self.selection.partition(".")
         return (schema, name) if dot and not self.sqlite else (None, self.selection)
 
     @property
     def subquery(self) -> str:
-        """Return what to select from."""
         if self.is_query:
             # on a line of its own the bracket is not part of a comment at the end of the query
             return f"({self.selection.strip().rstrip(';')}\n) AS t"
@@ -63,16 +60,11 @@ class Address:
         return quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}"
 
 
-@dataclass(frozen=True)
-class Query:
-    """A table or query whose types are known."""
-
-    schema: pl.Schema
-    frames: Callable[[list[str]], Iterator[pl.DataFrame]]
+# A table or query whose types are known: these, and its frames of the columns that are named.
+Query = tuple[pl.Schema, Callable[[list[str]], Iterator[pl.DataFrame]]]
 
 
 def parse(source: str) -> Address:
-    """Take a database URI apart."""
     uri, _, selection = source.partition("#")
     scheme, _, rest = uri.partition("://")
     sqlite = scheme.lower() == "sqlite"
@@ -117,7 +109,11 @@ class Declared(NamedTuple):
 
 
 def declared_tables(source: str) -> Declared:
-    """Return the tables of a database, and its primary and foreign keys."""
+    if is_duckdb(source):
+        with duckdb_connection(source) as connection:
+            tables = connection.execute(_DUCKDB_TABLES).fetchall()
+            rows = connection.execute(_DUCKDB_KEYS).fetchall()
+        return Declared.of([name for (name,) in tables], rows)
     address = parse(source)
     if address.sqlite:
         existing_file(address.place)
@@ -127,7 +123,9 @@ def declared_tables(source: str) -> Declared:
 
 
 def open_query(source: str) -> Query:
-    """Find the types of a table or query over all of its records."""
+    if is_duckdb(source):
+        frame = _duckdb_frame(source)
+        return frame.schema, lambda names: iter([frame.select(names)])
     address = parse(source)
     if address.sqlite:
         existing_file(address.place)
@@ -144,11 +142,10 @@ def open_query(source: str) -> Query:
             yield pl.DataFrame(schema={name: plan.schema[name] for name in names})
             yield from plan.batches(connection, names)
 
-    return Query(plan.schema, frames)
+    return plan.schema, frames
 
 
 def write_rows(frames: Iterable[pl.DataFrame], target: str, *, force: bool = False) -> None:
-    """Write frames of one schema as one table, in one transaction."""
     address = writable(target)
     with transaction(address) as connection:
         put_rows(frames, address, connection, force=force)
@@ -194,7 +191,6 @@ def transaction(address: Address) -> Iterator[Any]:
 def put_rows(
     frames: Iterable[pl.DataFrame], address: Address, connection: Any, *, force: bool
 ) -> None:
-    """Write a table within a transaction."""
     if has_table(address, connection):
         if not force:
             raise OutputExists(
@@ -212,7 +208,6 @@ def get_rows(address: Address, connection: Any) -> Iterator[pl.DataFrame]:
 
 
 def has_table(address: Address, connection: Any) -> bool:
-    """Return whether the table exists."""
     tables = _tables(address, connection)
     if address.sqlite:  # to which capitals are the same
         return address.selection.lower() in {name.lower() for _, name in tables}
@@ -225,7 +220,6 @@ def quoted(name: str) -> str:
 
 
 def execute(connection: Any, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement and return its rows, if any."""
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return list(cursor.fetchall()) if cursor.description else []
@@ -307,8 +301,54 @@ def _dialect(address: Address) -> Any:
     return import_module(f"tulle.io._{'sqlite' if address.sqlite else 'postgres'}")
 
 
-def _library(name: str) -> Any:
+def _library(name: str, extra: str = "db") -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise missing_extra(name.partition(".")[0], "db", Format.SQL) from None
+        what = Format.SQL if extra == "db" else "DuckDB"
+        raise missing_extra(name.partition(".")[0], extra, what) from None
+
+
+# Files of DuckDB, which are only read: ``duckdb:///file.duckdb#table``.
+
+_DUCKDB_TABLES = "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
+_DUCKDB_KEYS = (
+    "SELECT constraint_index, table_name, unnest(constraint_column_names), referenced_table, "
+    "unnest(referenced_column_names) FROM duckdb_constraints() "
+    "WHERE constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')"
+)
+
+
+def is_duckdb(source: str) -> bool:
+    return source.lower().startswith("duckdb://")
+
+
+def _duckdb_frame(source: str) -> pl.DataFrame:
+    """Read a table or the result of a query; decimals of a declared precision become floats."""
+    selection = source.partition("#")[2]
+    with duckdb_connection(source) as connection:
+        if is_query(selection):
+            relation = connection.sql(selection.strip().rstrip(";"))
+        else:
+            names = [name for (name,) in connection.execute(_DUCKDB_TABLES).fetchall()]
+            if selection not in names:
+                hint = nearest_name(selection, names)
+                raise DataError(f"{display_name(source)}: name a table after a #: {hint}")
+            relation = connection.table(quoted(selection))
+        found: pl.DataFrame = relation.pl().cast({pl.Decimal: pl.Float64})
+        return found
+
+
+@contextmanager
+def duckdb_connection(source: str) -> Iterator[Any]:
+    """Open a file for reading; errors are passed on without their words, which may quote a cell."""
+    duckdb = _library("duckdb", "duckdb")
+    path = existing_file(source.partition("#")[0][len("duckdb:///") :])
+    try:
+        with duckdb.connect(os.fspath(path), read_only=True) as connection:
+            yield connection
+    except duckdb.Error as error:
+        raise DataError(
+            f"{path}: DuckDB reported an error ({type(error).__name__}): is it open elsewhere, "
+            "or of a newer version?"
+        ) from None

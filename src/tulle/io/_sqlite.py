@@ -115,7 +115,8 @@ def _booleans(address: Address, connection: Any, stored: dict[str, pl.DataType])
     """Return the columns of a table that are declared boolean and hold nothing but 0 and 1."""
     if address.is_query:
         return set()
-    declared = execute(connection, f"SELECT name, type FROM pragma_table_info({_text(address)})")
+    table = "'" + address.selection.replace("'", "''") + "'"
+    declared = execute(connection, f"SELECT name, type FROM pragma_table_info({table})")
     booleans = set()
     for name, kind in declared:
         if "BOOL" in str(kind).upper() and stored.get(name) == pl.Int64():
@@ -123,10 +124,6 @@ def _booleans(address: Address, connection: Any, stored: dict[str, pl.DataType])
             ((inside,),) = execute(connection, f"SELECT {bounds} FROM {address.subquery}")
             booleans |= {name} if inside else set()
     return booleans
-
-
-def _text(address: Address) -> str:
-    return "'" + address.selection.replace("'", "''") + "'"
 
 
 def _guesses(

@@ -28,19 +28,15 @@ _LONGEST = {Format.SPSS: 64, Format.STATA: 32, Format.SAS: 32}  # characters of 
 
 @dataclass(frozen=True)
 class ColumnLabels:
-    """What a file says of a column."""
-
     label: str = ""
     values: Mapping[Any, str] = field(default_factory=dict)
     missing: tuple[tuple[Any, Any], ...] = ()  # ranges of values that stand for no answer
     format: str = ""
 
     def is_missing(self, value: Any) -> bool:
-        """Return whether a value stands for no answer."""
         return any(type(value) is type(low) and low <= value <= high for low, high in self.missing)
 
     def codes(self, series: pl.Series) -> tuple[Any, ...]:
-        """Return the values of a column that stand for no answer."""
         found = [v for v in series.drop_nulls().unique().sort() if self.is_missing(_alike(v))]
         return tuple(found[:_MOST_CODES])
 
@@ -66,7 +62,6 @@ def shown_in(written: Any, release: pl.DataFrame) -> Any:
 
 
 def read_statistics(path: Path, kind: Format) -> tuple[pl.DataFrame, FileLabels]:
-    """Return the table of a file, and its labels."""
     library = _library()
     reader = {".dta": "read_dta", ".xpt": "read_xport", ".sas7bdat": "read_sas7bdat"}
     read = getattr(library, reader.get(path.suffix.lower(), "read_sav"))

@@ -54,7 +54,6 @@ class Encoding:
         return _WIDE_MARKS.get(self.mark, self.name or "utf-8")
 
     def decide(self, text: bytes) -> None:
-        """Decide the encoding, if it is still open and this text settles it."""
         if self.name is None and not text.isascii():
             self.name = "utf-8" if _is_utf8(text) or _mostly_utf8(text) else "cp1252"
 
@@ -74,7 +73,7 @@ class Encoding:
 
 
 def _mostly_utf8(text: bytes) -> bool:
-    """Return whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
+    """Tell whether more than half of the bytes beyond ASCII belong to letters in UTF-8.
 
     A few may look so in any Latin-1 text: a capital umlaut before a dash.
     """
@@ -163,7 +162,6 @@ class _Wide:
         self._decoder = codecs.getincrementaldecoder(encoding)()
 
     def read(self, size: int) -> bytes:
-        """Return some of the text; nothing at its end."""
         text = ""
         while not text:
             chunk = self._file.read(size)

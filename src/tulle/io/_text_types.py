@@ -49,7 +49,7 @@ class TextType:
         return column.str.strptime(dtype, self.form.replace("%.f", fraction), strict=False)
 
     def fits(self, values: pl.Series) -> bool:
-        """Return whether all texts (none of them missing) are of this type."""
+        """Tell whether all texts (none of them missing) are of this type."""
         return not self.unfit(values).any()
 
     def read_cells(self, texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
@@ -96,12 +96,15 @@ class ColumnGuess:
         values = values.drop_nulls() if missing else values
         if not self.seen:  # a look at a few values rules most types out
             some = [text for v in values.head(20) if (text := v.strip(" \t")) not in MISSING_WORDS]
-            self.candidates = tuple(c for c in self.candidates if _looks_like(c, some))
+            # Python keeps compiled patterns, polars compiles them at each call
+            looks = [c for c in self.candidates if all(re.fullmatch(c.pattern, v) for v in some)]
+            self.candidates = tuple(looks)
             if not self.candidates:
                 return
         left = _fitting(self.candidates, values)
         if not left:
-            values, self.cleaned = _clean_series(values), True
+            cleaned = values.to_frame().select(clean(named(values.name)))
+            values, self.cleaned = cleaned.to_series().drop_nulls(), True
             if values.is_empty():
                 return
             left = _fitting(self.candidates, values)
@@ -112,7 +115,6 @@ class ColumnGuess:
 
     @property
     def has_values(self) -> bool:
-        """Return whether there was more than missing values."""
         return self.seen or not self.candidates
 
     @property
@@ -143,7 +145,6 @@ class ColumnGuess:
         return self.result.dtype if self.result and plain and not self.cleaned else pl.String()
 
     def expression(self, name: str) -> pl.Expr:
-        """Return an expression that turns the text of the column into its type."""
         column = named(name)
         if self.result is None:
             return column
@@ -161,27 +162,14 @@ def clean(column: pl.Expr) -> pl.Expr:
     return pl.when(~stripped.is_in(MISSING_WORDS)).then(stripped)
 
 
-def _clean_series(values: pl.Series) -> pl.Series:
-    return values.to_frame().select(clean(named(values.name))).to_series().drop_nulls()
-
-
 def _fitting(candidates: tuple[TextType, ...], values: pl.Series) -> tuple[TextType, ...]:
     left: list[TextType] = []
     for candidate in candidates:
-        known = candidate.narrower in left and _years_of_nanoseconds(values)
-        if known or candidate.fits(values):
+        # texts that begin with a year, within 64 bits of nanoseconds
+        known = candidate.narrower in left and str(values.min()) >= "1678"
+        if (known and str(values.max()) < "2262") or candidate.fits(values):
             left.append(candidate)
     return tuple(left)
-
-
-def _years_of_nanoseconds(values: pl.Series) -> bool:
-    """Return whether texts that begin with a year lie within 64 bits of nanoseconds."""
-    return str(values.min()) >= "1678" and str(values.max()) < "2262"
-
-
-def _looks_like(candidate: TextType, values: list[str]) -> bool:
-    # Python keeps compiled patterns, polars compiles them at each call
-    return all(re.fullmatch(candidate.pattern, value) for value in values)
 
 
 _ODD_INTEGER, _ODD_DECIMAL = r"^(?:\+|-?0[0-9]|-0$)", r"^(?:\+|-?0[0-9])"
@@ -202,17 +190,9 @@ def _unfit_decimals(values: pl.Series) -> pl.Series:
     return wrong
 
 
-def _with_point(column: pl.Expr) -> pl.Expr:
-    return column.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-
-
 def _unfit_decimals_with_comma(values: pl.Series) -> pl.Series:
     odd = ~values.str.contains(r"^-?[0-9]+(?:,[0-9]+)?$")
     return odd | _unfit_decimals(values.str.replace(",", ".", literal=True))
-
-
-def _unfit_booleans(values: pl.Series) -> pl.Series:
-    return ~values.str.to_lowercase().is_in(["true", "false"])
 
 
 def _temporal(
@@ -245,7 +225,6 @@ _YEAR = r"(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"  # the year 0 
 
 
 def _time_stamps() -> list[TextType]:
-    """Return the types of ISO 8601 texts: T or a space, seconds, fraction, offset (then UTC)."""
     made: dict[tuple[str, str], TextType] = {}
     for unit, digits in (("us", 6), ("ns", 9)):
         for gap in "T ":
@@ -312,7 +291,7 @@ ALL = (
         pl.Boolean(),
         "(?i)true|false",
         lambda c: c.str.to_lowercase() == pl.lit("true"),
-        _unfit_booleans,
+        lambda values: ~values.str.to_lowercase().is_in(["true", "false"]),
     ),
     *TEMPORAL,
     *(_temporal(name, _DATE, pattern, form) for name, pattern, form in _WRITTEN),
@@ -321,7 +300,11 @@ ALL = (
 )
 # where fields are separated by semicolons, decimals are written with a comma
 WITH_COMMA = TextType(
-    "decimal comma", pl.Float64(), "-?[0-9]+(?:,[0-9]+)?", _with_point, _unfit_decimals_with_comma
+    "decimal comma",
+    pl.Float64(),
+    "-?[0-9]+(?:,[0-9]+)?",
+    lambda c: c.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False),
+    _unfit_decimals_with_comma,
 )
 
 # The type of a column where only initial records were judged: it is saved with the state of a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle.errors import DataError, ParameterError, nearest_name
-from tulle.io._csv import csv_dialect, csv_frames, plan_csv
+from tulle.io._csv import CsvPlan, csv_dialect, csv_frames, plan_csv
 from tulle.io._dialect import Dialect
 from tulle.io._formats import (
     BATCH_ROWS,
@@ -115,7 +115,6 @@ def open_table(source: Source) -> OpenTable:
 
 
 def read_schema(source: Source) -> pl.Schema:
-    """Return names and types of the columns."""
     return _open(source).schema
 
 
@@ -127,6 +126,11 @@ class OpenTable:
     frames: Callable[[list[str]], Iterator[pl.DataFrame]]
     dialect: Callable[[], Dialect | FileLabels | None] = lambda: None  # how the file is written
 
+    @classmethod
+    def whole(cls, frame: pl.DataFrame, labels: FileLabels | None = None) -> OpenTable:
+        """Open a table that was read as a whole."""
+        return cls(frame.schema, lambda names: iter([frame.select(names)]), lambda: labels)
+
     def batches(
         self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pl.DataFrame]:
@@ -137,35 +141,25 @@ class OpenTable:
 def _open(source: Source, *, hold: bool = False) -> OpenTable:
     """Find the types; ``hold``: there is memory for the whole table meanwhile."""
     kind = format_of(source)
-    if kind is Format.SQL and str(source).lower().startswith("duckdb:"):
-        from tulle.io._duckdb import read_duckdb_table
-
-        frame = read_duckdb_table(str(source))
-        return OpenTable(frame.schema, lambda names: iter([frame.select(names)]))
     if kind is Format.SQL:
         from tulle.io._sql import open_query
 
-        query = open_query(str(source))
-        return OpenTable(query.schema, query.frames)
+        return OpenTable(*open_query(str(source)))
     if kind is Format.EXCEL:
         from tulle.io._excel import read_excel
 
-        frame = read_excel(source)
-        return OpenTable(frame.schema, lambda names: iter([frame.select(names)]))
+        return OpenTable.whole(read_excel(source))
     parts = parts_of(source)
     if parts:
         return _open_parts(source, parts, hold=hold)
     path = existing_file(source)
     if kind in STATISTICS:
-        frame, labels = read_statistics(path, kind)
-        opened = OpenTable(frame.schema, lambda names: iter([frame.select(names)]))
-        return replace(opened, dialect=lambda: labels)
+        return OpenTable.whole(*read_statistics(path, kind))
     if kind is Format.CSV:
-        csv = plan_csv(path, hold=hold)
-        return OpenTable(csv.schema, partial(csv_frames, csv), partial(csv_dialect, csv))
+        return _of_csv(plan_csv(path, hold=hold))
     if kind is Format.NDJSON:
         lines = NdjsonPlan(path)
-        return OpenTable(lines.schema, lambda names: ndjson_frames(lines, names))
+        return OpenTable(lines.schema, partial(ndjson_frames, lines))
     scan = pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc
     with readable_as(source, kind):
         lazy = scan(path, glob=False)
@@ -174,17 +168,13 @@ def _open(source: Source, *, hold: bool = False) -> OpenTable:
 
 
 def _open_parts(source: Source, parts: Sequence[Path], *, hold: bool) -> OpenTable:
-    """Open the parts of a table as one."""
     if format_of(source) is Format.CSV:
         plans = [plan_csv(existing_file(part), hold=hold) for part in parts]
         for name in set.intersection(*(set(plan.guesses) for plan in plans)):
             guess = ColumnGuess.of_parts([plan.guesses[name] for plan in plans])
             for plan in plans:
                 plan.guesses[name] = guess
-        opened = [
-            OpenTable(plan.schema, partial(csv_frames, plan), partial(csv_dialect, plan))
-            for plan in plans
-        ]
+        opened = [_of_csv(plan) for plan in plans]
     elif format_of(source) is Format.NDJSON:
         known = JsonGuess(display_name(source))
         lines = [NdjsonPlan(existing_file(part), known) for part in parts]
@@ -202,6 +192,10 @@ def _open_parts(source: Source, parts: Sequence[Path], *, hold: bool) -> OpenTab
                 yield frame.cast(types)
 
     return OpenTable(schema, frames, opened[0].dialect)
+
+
+def _of_csv(plan: CsvPlan) -> OpenTable:
+    return OpenTable(plan.schema, partial(csv_frames, plan), partial(csv_dialect, plan))
 
 
 def _common_schema(source: Source, schemas: Sequence[pl.Schema]) -> pl.Schema:
@@ -314,7 +308,7 @@ def codes_as_text(
 
 
 def _differ(a: pl.DataType, b: pl.DataType) -> bool:
-    """Return whether two types are of different sorts: numbers are one, days and moments one."""
+    """Tell whether two types are of different sorts: numbers are one, days and moments one."""
     alike = (a.is_numeric() and b.is_numeric()) or any(
         isinstance(a, sort) and isinstance(b, sort) for sort in (_WORDS, _DAYS)
     )
@@ -322,7 +316,6 @@ def _differ(a: pl.DataType, b: pl.DataType) -> bool:
 
 
 def _texts(source: Source, names: list[str]) -> pl.DataFrame:
-    """Return columns as they are written."""
     frames: list[pl.DataFrame] = []
     parts: list[Source] = [*parts_of(source)]
     for path in map(existing_file, parts or [source]):

@@ -124,7 +124,6 @@ def write_batches(
 def put_table(
     frame: pl.DataFrame, file: BinaryIO, name: Source, dialect: Dialect | FileLabels | None = None
 ) -> None:
-    """Write a table into an open file, in the format of ``name``; CSV as ``dialect`` says."""
     put_batches([frame], file, name, dialect=dialect)
 
 
@@ -247,7 +246,6 @@ _SIGNED = r"^[+-]?[\d.,]*$"
 
 
 def _formulas(frame: pl.DataFrame) -> dict[str, int]:
-    """Count the cells of each column that begin like a formula."""
     texts = [series for series in frame if series.dtype == pl.String]
     counts = {
         series.name: int((series.str.contains(_FORMULA) & ~series.str.contains(_SIGNED)).sum() or 0)
@@ -325,7 +323,6 @@ def _hand_over(
 
 @contextmanager
 def _writing(name: Source, kind: Format) -> Iterator[None]:
-    """Report in plain words that a file cannot be written: the writers' messages quote cells."""
     try:
         yield
     except TulleError:

@@ -39,7 +39,6 @@ _COLUMN = "manifest"
 
 
 def manifest_table(target: str) -> str:
-    """Return where the manifest of a table is."""
     return f"{target}_manifest"
 
 
@@ -170,7 +169,7 @@ def _database(address: Address) -> str:
 
 
 def _may_read(source: Address, table: tuple[str | None, str]) -> bool:
-    """Return whether a source may read a table or the manifest next to it."""
+    """Tell whether a source may read a table or the manifest next to it."""
     schema, name = table
     if source.is_query:
         mentioned = rf"\b{re.escape(name)}(?:_manifest)?\b"

@@ -34,7 +34,6 @@ _LARGEST = 64 << 20  # bytes of a manifest: one with 100,000 columns has a fifth
 
 
 def manifest_path(release: str | os.PathLike[str]) -> Path:
-    """Return where the manifest of a release is."""
     path = Path(release)
     if not path.name:
         raise DataError(f"'{release}' is not a file: give the path of a release")
@@ -61,7 +60,6 @@ def check_target(
     sources: tuple[str | os.PathLike[str], ...] = (),
     force: bool = False,
 ) -> None:
-    """Refuse to write over a source, or over what exists unless ``force``."""
     for source in sources:
         refuse_same(source, path)
         refuse_same(source, manifest_path(path))

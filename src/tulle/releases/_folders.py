@@ -42,7 +42,7 @@ Parts = Mapping[str, Part]  # by name
 
 
 def is_folder(path: Place) -> bool:
-    """Return whether a release is one of many parts, or was until its folder disappeared."""
+    """Tell whether a release is one of many parts, or was until its folder disappeared."""
     if Path(path).is_dir():
         return True
     with suppress(OSError, ValueError, KeyError, TypeError, DataError):
@@ -51,7 +51,6 @@ def is_folder(path: Place) -> bool:
 
 
 def check_target(path: Place, *, sources: tuple[Place, ...] = (), force: bool = False) -> None:
-    """Refuse to write over a source, or over what exists unless it is a release and ``force``."""
     target = Path(path)
     for source in sources:
         refuse_same(source, path)
@@ -127,7 +126,6 @@ def write_part(folder: Path, name: str, records: int, put: Callable[[BinaryIO], 
 
 
 def settle(path: Place) -> None:
-    """Complete or undo what a killed run left."""
     target, beside = Path(path), manifest_path(path)
     staged = _next(beside)
     if not target.parent.is_dir():

@@ -104,7 +104,7 @@ class Manifest:
 
     @property
     def holds(self) -> bool:
-        """Return whether something was verified and all of it is True; nothing else counts."""
+        """Tell whether something was verified and all of it is True; nothing else counts."""
         return bool(self.verified) and all(value is True for value in self.verified.values())
 
     def signed(self, key: SigningKey) -> Manifest:
@@ -124,7 +124,7 @@ class Manifest:
         return replace(self, signature=signature)
 
     def signed_by(self, key: PublicKey) -> bool:
-        """Return whether the signature is there, made by this key, and over just this manifest.
+        """Tell whether the signature is there, made by this key, and over just this manifest.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ def is_source(
     told: Mapping[str, Any],
     key: str | os.PathLike[str] | None,
 ) -> bool:
-    """Return whether a file is the one that a manifest's entry was made from."""
+    """Tell whether a file is the one that a manifest's entry was made from."""
     opened = SecretKey.load(key_path() if key is None else key)
     value = _value(path, opened, str(told.get("salt")))
     return hmac.compare_digest(value.encode(), str(told.get("value")).encode())

@@ -81,7 +81,7 @@ def refuse_folder(path: Place) -> None:
 
 
 def has_manifest(path: Place) -> bool:
-    """Return whether a table is a release, that is, has a manifest next to it."""
+    """Tell whether a table is a release, that is, has a manifest next to it."""
     found: bool = _kind(path).has_manifest(path)
     return found
 

@@ -13,7 +13,7 @@ from tulle._files import atomic_write
 from tulle.errors import DataError
 from tulle.keys import SecretKey
 from tulle.spark._jobs import reported, require_spark
-from tulle.stream._saved import read_state, state_from_bytes, write_state
+from tulle.stream._saved import load_state, write_state
 from tulle.stream.condenser import StreamCondenser
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ def into_stream(
     def take(rows: DataFrame, batch: int) -> None:
         current = condenser
         if Path(state).exists():
-            content = read_state(state)
-            current, extra, owed = state_from_bytes(
-                StreamCondenser, content, key=key, origin=str(state)
-            )
+            current, extra, owed = load_state(StreamCondenser, state, key=key)
             if owed:
                 raise DataError(f"{len(owed)} records that wait in {state} cannot be opened")
             if batch <= extra.get(_BATCH, -1):

@@ -46,7 +46,9 @@ class Sealed:
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"sealed": _locked(self.__dict__)} if len(self) else self.__dict__
+        if not len(self):
+            return self.__dict__
+        return {"sealed": _key().seal(pickle.dumps(self.__dict__), _PICKLE_USE, _PICKLE_BOUND)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(_opened(state["sealed"]) if "sealed" in state else state)
@@ -55,10 +57,6 @@ class Sealed:
 @cache
 def _key() -> SecretKey:
     return SecretKey.generate()
-
-
-def _locked(content: dict[str, Any]) -> bytes:
-    return _key().seal(pickle.dumps(content), _PICKLE_USE, _PICKLE_BOUND)
 
 
 def _opened(sealed: bytes) -> Any:
@@ -109,17 +107,14 @@ class Batch(Sealed):
         return self.frame if self.border.target is None else self.frame[:, :-1]
 
     def part(self, start: int, stop: int) -> Batch:
-        """Return some of the records."""
         return self.only(slice(start, stop))
 
     def only(self, rows: Ints | slice) -> Batch:
-        """Return the records of these rows."""
         classes = None if self.classes is None else (self.classes[0][rows], self.classes[1])
         return Batch(self.frame[rows], self.border, classes, self.levels[rows])
 
     @classmethod
     def joined(cls, batches: list[Batch]) -> Batch:
-        """Concatenate batches."""
         first = batches[0]
         if len(batches) == 1:
             return first
@@ -248,7 +243,6 @@ def changing(stream: Any) -> Iterator[None]:
 
 
 def check_whole(stream: Any) -> None:
-    """Raise if the last change of a stream was interrupted."""
     if stream._cut_off:
         raise PrivacyError(
             "this stream was interrupted while it was taking records and may have counted some "

@@ -13,9 +13,10 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tulle._files import atomic_write, is_held
 from tulle._plurals import counted
@@ -23,10 +24,37 @@ from tulle._types import Ints
 from tulle.errors import DataError, KeyMaterialError, TulleError
 from tulle.keys import SecretKey
 from tulle.stream import StreamCondenser
-from tulle.stream._saved import read_state, state_from_bytes, write_state
+from tulle.stream._saved import Owed, load_state, refusing, restored, write_state
 from tulle.stream._sources import Lines, Source
 
-_COUNTS = ("read", "surplus_keys", "snapshots", "shown", "rejected", "reject_bytes")
+
+@dataclass
+class StreamTally:
+    """What a stream has counted so far, beside its groups."""
+
+    read: int = 0
+    surplus_keys: int = 0  # lines with keys that are not columns
+    lacking_keys: dict[str, int] = field(default_factory=dict)  # lines without one that all have
+    lost_keys: dict[str, int] = field(default_factory=dict)  # those of them that were refused
+    snapshots: int = 0
+    shown: int = 0  # records seen at the last snapshot
+    owes_snapshot: bool = False  # begun before a kill: it must be finished as it was begun
+    rejected: int = 0
+    reject_bytes: int = 0
+    pending_rejects: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """What a checkpoint holds beside the groups: where to read on, and how."""
+
+    position: dict[str, Any]
+    source_kind: str
+    place: str  # for people
+    reader: dict[str, Any]
+    settings: dict[str, Any]
+    waiting: dict[str, Any]
+    tally: StreamTally
 
 
 @contextmanager
@@ -51,7 +79,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def is_running(path: str | os.PathLike[str]) -> bool:
-    """Return whether a process works on a state; looking leaves nothing behind."""
+    """Tell whether a process works on a state; looking leaves nothing behind."""
     return is_held(_lock_of(path))
 
 
@@ -80,7 +108,7 @@ class Checkpoint:
             raise DataError(f"{self.path} is not a regular file: choose another path for the state")
         return self.path.exists()
 
-    def write(self, condenser: StreamCondenser, extra: dict[str, Any]) -> None:
+    def write(self, condenser: StreamCondenser, beside: Resumption) -> None:
         """Replace the checkpoint; only its owner can read it."""
         persons = condenser._fitted.persons
         if persons is not None and self.waiting == "omit":
@@ -89,35 +117,18 @@ class Checkpoint:
                 "holds hashes: pass --key to seal them, or --plain-waiting to store them unsealed"
             )
         with atomic_write(self.path, force=True, mode=0o600) as file:
-            write_state(file, condenser, waiting=self.waiting, key=self.key, extra=extra)
+            write_state(file, condenser, waiting=self.waiting, key=self.key, extra=asdict(beside))
 
-    def read(self) -> tuple[StreamCondenser, dict[str, Any], list[dict[str, Any]]]:
+    def read(self) -> tuple[StreamCondenser, Resumption, list[Owed]]:
         """Return the condenser, what was saved with it, and the waiting records to read again."""
-        condenser, extra, owed = state_from_bytes(
-            StreamCondenser, read_state(self.path), key=self.key, origin=str(self.path)
-        )
+        condenser, extra, owed = load_state(StreamCondenser, self.path, key=self.key)
         if "position" not in extra:
             raise DataError(
                 f"{self.path} was saved from Python and has no position in a source: tulle "
                 "stream resumes only from states that it wrote itself"
             )
-        if not _is_sound(extra):
-            raise DataError(
-                f"{self.path} is damaged: restore an earlier copy, or start a new state"
-            )
-        return condenser, extra, owed
-
-
-def _is_sound(extra: Mapping[str, Any]) -> bool:
-    """Return whether what was saved with the groups has all the parts needed to resume."""
-    counts = [extra.get(name) for name in _COUNTS]
-    parts = [extra.get(name) for name in ("reader", "settings", "waiting")]
-    return (
-        all(type(count) is int and count >= 0 for count in counts)
-        and all(isinstance(part, dict) for part in parts)
-        and isinstance(extra.get("pending_rejects"), list)
-        and type(extra.get("owes_snapshot")) is bool
-    )
+        with refusing(self.path):
+            return condenser, cast(Resumption, restored(Resumption, extra, {}, "")), owed
 
 
 # Where the records are that wait, and whether they still read as they did.
@@ -137,7 +148,6 @@ class Whereabouts:
         self.checks: dict[int, str] = {}
 
     def check(self, text: bytes | None) -> str:
-        """Return the checksum of a line."""
         return blake2b(text or b"", key=self.salt, digest_size=16).hexdigest()
 
     def keep(self, waiting: Iterable[int], before: int, rows: Ints, lines: Lines) -> None:
@@ -154,9 +164,9 @@ class Whereabouts:
             self.places[number] = lines.places[row]
             self.checks[number] = self.check(lines.texts[row])
 
-    def read_again(self, owed: Sequence[Mapping[str, Any]], source: Source) -> list[bytes | None]:
+    def read_again(self, owed: Sequence[Owed], source: Source) -> list[bytes | None]:
         """Return the lines of records that the state left out, if they have not changed."""
-        wanted = [self.places[waiter["number"]] for waiter in owed]
+        wanted = [self.places[waiter.number] for waiter in owed]
         gone = len(wanted) if not source.goes_back else wanted.count(None)
         if gone:
             raise DataError(
@@ -167,14 +177,13 @@ class Whereabouts:
         texts = source.again(wanted)
         for waiter, text in zip(owed, texts, strict=True):
             check = self.check(text)
-            if self.checks.setdefault(waiter["number"], check) != check:  # sealed ones have none
+            if self.checks.setdefault(waiter.number, check) != check:  # sealed ones have none
                 raise changed(source)
         if not source.goes_back:
             self.places = dict.fromkeys(self.places)
         return texts
 
     def to_json(self, *, sealed: bool) -> dict[str, Any]:
-        """Return what :meth:`restore` needs."""
         places = {"waiting": {str(number): place for number, place in self.places.items()}}
         if sealed:
             return places
@@ -182,7 +191,6 @@ class Whereabouts:
         return places | {"waiting_checks": checks, "waiting_salt": self.salt.hex()}
 
     def restore(self, entries: Mapping[str, Any]) -> None:
-        """Restore what a checkpoint saved."""
         self.places = {int(number): place for number, place in entries["waiting"].items()}
         checks = entries.get("waiting_checks", {})
         self.checks = {int(number): check for number, check in checks.items()}
@@ -191,7 +199,6 @@ class Whereabouts:
 
 
 def changed(source: Source) -> DataError:
-    """Return the error for a waiting record that has changed in the source."""
     return DataError(
         f"a waiting record has changed in the source. Restore {source.name}, or start a new "
         "state with --key, which stores waiting records in the state"

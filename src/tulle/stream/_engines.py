@@ -64,7 +64,7 @@ def add(groups: StreamGroups, group: int, record: Floats, level: int, each: int)
 
 
 def splits(arrays: GroupArrays, group: int, strict: bool) -> bool:
-    """Return whether a group is due: n >= 2 Ps / n; strict: and halves hold its largest level.
+    """Tell whether a group is due: n >= 2 Ps / n; strict: and halves hold its largest level.
 
     Where people have several records, n on the left is the number of people.
     """
@@ -259,17 +259,14 @@ class TreeEngine:
             if reason == self.kernels.FULL:
                 self._grow()
             elif reason == self.kernels.CROWDED:
-                self._relieve(concerned)
+                if not self.index.split_leaf(self.tree, concerned):
+                    self._grow()
             else:
                 return start, Event(reason), concerned
 
     def append(self, moments: GroupMoments, people: Ints | None = None) -> None:
         self.groups.append(moments, people)
         self.tree = self.index.build(self.groups)
-
-    def _relieve(self, leaf: int) -> None:
-        if not self.index.split_leaf(self.tree, leaf):
-            self._grow()
 
     def _grow(self) -> None:
         """Repack the index with so much room that it will be worn before it is full."""

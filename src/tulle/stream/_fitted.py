@@ -55,7 +55,6 @@ class Checked(NamedTuple):
     people: Ints | None  # a word for each one's person, where people have several records
 
     def only(self, rows: Ints) -> Checked:
-        """Return some of them."""
         fresh = {name: flags[rows] for name, flags in self.fresh.items()}
         people = None if self.people is None else self.people[rows]
         return Checked(self.batch.only(rows), self.matrix[rows], fresh, people)
@@ -102,12 +101,10 @@ class Beginning(BatchFormat):
 
     @property
     def seen(self) -> int:
-        """Return how many records have come."""
         return sum(len(batch) for batch in self.pending)
 
     @property
     def waiting(self) -> int:
-        """Return how many records wait, which are all of them."""
         return self.seen
 
     def keep(self, stream: StreamCondenser, batch: Batch) -> None:
@@ -174,7 +171,7 @@ class Beginning(BatchFormat):
         return Relations.fit(block, plain, stream.rules, max(crowd.k, 2), rng)
 
     def _crowd(self, initial: Batch) -> Crowd:
-        """Return how many people must share what a release shows: as many as anybody asks for."""
+        """Count how many people must share what a release shows: as many as anybody asks for."""
         people = None if self.persons is None else self.persons.words(initial.frame)
         number = len(initial) if people is None else len(np.unique(people))
         asked = initial.levels[initial.levels <= number]
@@ -201,22 +198,18 @@ class Fitted(BatchFormat):
 
     @property
     def units(self) -> Scaling:
-        """Return the units of encoded records, and those of the groups."""
         return Scaling(self.location, self.encoder.scales_)
 
     @property
     def waiting(self) -> int:
-        """Return how many records wait, for a group or for a category."""
         return len(self.held)
 
     def classes(self, of: LabelSchema) -> list[Any]:
-        """Return the classes in the type that they have in the schema."""
         if self.labels is None:
             return [None]
         return of.converted(self.labels.of(list(self.states)).domain).to_list()
 
     def words(self, batch: Batch) -> Ints | None:
-        """Return a word for the person of each record, where people have several."""
         return None if self.persons is None else self.persons.words(batch.frame)
 
     def by_class(self, batch: Batch) -> list[tuple[Any, Ints]]:
@@ -232,7 +225,6 @@ class Fitted(BatchFormat):
         ]
 
     def state_of(self, label: Any) -> StreamState:
-        """Return the groups of a class, which may be a new one."""
         if label not in self.states:
             people = None if self.persons is None else GroupMembers()
             shared = {"held": self.held, "label": label, "units": self.units}
@@ -242,15 +234,12 @@ class Fitted(BatchFormat):
         return self.states[label]
 
     def plan(self) -> Plan:
-        """Return how rules between columns are kept in what is drawn."""
         return self.relations.plan(self.encoder, list(self.encoder.codecs))
 
     def generator(self, *purpose: int) -> np.random.Generator:
-        """Derive a generator from the seed of the stream."""
         return np.random.default_rng([*self.seed, *purpose])
 
     def next_draw(self) -> int:
-        """Return the number of the next draw."""
         self.draws += 1
         return self.draws - 1
 
@@ -305,7 +294,6 @@ class Fitted(BatchFormat):
         return first_reasons(problems + self.encoder.problems(frame))
 
     def checked(self, batch: Batch) -> Checked:
-        """Encode records, or refuse them."""
         records = self._encoded(batch)
         check_reach(self.units.standard(records.matrix))
         return records
@@ -402,7 +390,6 @@ class Fitted(BatchFormat):
             self._note_joined(before, matrix, number, None)
 
     def _insert(self, records: Checked, numbers: Ints) -> None:
-        """Let records join the groups of their classes."""
         (batch, matrix, _, people), before = records, self.held.for_group()
         for label, rows in self.by_class(batch):
             own = None if people is None else people[rows]
@@ -443,7 +430,10 @@ class Fitted(BatchFormat):
             held=self.held.moved(mine),
             seen=self.seen + other.seen,
             states={},
-            seed=self._seed_of_both(other),
+            # a new one: what one of them draws, the other must not draw again
+            seed=np.random.default_rng([*self.seed, *other.seed])
+            .integers(0, 2**63, size=len(self.seed))
+            .tolist(),
             draws=self.draws + 1,
             shown_draw=self.draws,
             shown_ranges=united_ranges(
@@ -486,12 +476,6 @@ class Fitted(BatchFormat):
                 "streams that count people cannot be merged, since nobody can tell who is in both: "
                 "give the records of both to one stream"
             )
-
-    def _seed_of_both(self, other: Fitted) -> list[int]:
-        """Derive a new seed: what one of them draws, the other must not draw again."""
-        words = np.random.default_rng([*self.seed, *other.seed])
-        both: list[int] = words.integers(0, 2**63, size=len(self.seed)).tolist()
-        return both
 
 
 def _group_initial(

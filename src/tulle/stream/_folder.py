@@ -97,12 +97,10 @@ class FolderSource:
         if self.current is None:
             return at
         # a file whose end was reached may be taken away, though nobody has looked beyond it yet
-        ended = self._mark_of(self.current) if _is_at_end(self.current) else None
-        return at | {
-            "file": self.current.name,
-            "within": self.current.position,
-            "ended": ended,
-        }
+        file = self.current
+        whole = not file.packed and file.lines.offset >= _size_of_open(file)
+        ended = self._mark_of(file) if whole else None
+        return at | {"file": file.name, "within": file.position, "ended": ended}
 
     @staticmethod
     def place(position: Position) -> str:
@@ -125,7 +123,10 @@ class FolderSource:
             assert self.current is not None
             lines = self.current.read(most)
             if lines is None:
-                self._finish(self.current)
+                self.done.add(self.current.name)
+                self.marks[self.current.name] = self._mark_of(self.current)
+                self.close()
+                self.current = None
             else:
                 name = self.current.name
                 texts = _in_order(lines.texts, self.order, self._separator)
@@ -167,27 +168,20 @@ class FolderSource:
 
     def notes(self) -> list[str]:
         """Name or count the files that are not read, so that none is missed silently."""
-        return [*self._notes_of_strange(), *self._notes_of_others()]
-
-    def _notes_of_strange(self) -> list[str]:
-        if not self.strange:
-            return []
-        names = sorted(self.strange)
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        return [
-            f"Set aside, because their columns are not those of the first file: "
-            f"{', '.join(names[:5])}{more}. They are read once their columns are the same"
-        ]
-
-    def _notes_of_others(self) -> list[str]:
+        notes = []
+        if names := sorted(self.strange):
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            notes.append(
+                f"Set aside, because their columns are not those of the first file: "
+                f"{', '.join(names[:5])}{more}. They are read once their columns are the same"
+            )
         others = [name for name in self._complete() if not name.endswith(self.endings)]
-        left = sum(not self._is_own(name) for name in others)
-        if not left:
-            return []
-        return [
-            f"Files in {self.name} that were ignored because their names do not end in "
-            f"{self._endings()}: {left}"
-        ]
+        if left := sum(not self._is_own(name) for name in others):
+            notes.append(
+                f"Files in {self.name} that were ignored because their names do not end in "
+                f"{self._endings()}: {left}"
+            )
+        return notes
 
     def close(self) -> None:
         if self.current is not None:
@@ -248,12 +242,6 @@ class FolderSource:
                 f"{name} was removed before it was read to the end: put it back, or start a new "
                 "state"
             )
-
-    def _finish(self, file: FileSource) -> None:
-        self.done.add(file.name)
-        self.marks[file.name] = self._mark_of(file)
-        file.close()
-        self.current = None
 
     def _arrived(self) -> list[str]:
         """Return the files not read yet; those that were read must have kept their length."""
@@ -351,10 +339,6 @@ def _in_order(
         whole = len(fields) == len(order)
         moved.append(mark.join(fields[place] for place in order) if whole else text)
     return moved
-
-
-def _is_at_end(file: FileSource) -> bool:
-    return not file.packed and file.lines.offset >= _size_of_open(file)
 
 
 def _size_of_open(file: FileSource) -> int:

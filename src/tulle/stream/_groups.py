@@ -31,7 +31,6 @@ class Scaling(NamedTuple):
 
     @classmethod
     def standard_ones(cls, dimensions: int) -> Scaling:
-        """Return units in which records are standard as they are."""
         return cls(np.zeros(dimensions), np.ones(dimensions))
 
     def standard(self, rows: Floats) -> Floats:
@@ -40,7 +39,6 @@ class Scaling(NamedTuple):
         return standard
 
     def natural(self, records: Floats) -> Floats:
-        """Return standard records, or means of them, in natural units."""
         return records * self.scales + self.location
 
     def way(self, natural: Affine, new: Scaling) -> Affine:
@@ -74,7 +72,6 @@ class StreamGroups:
 
     @property
     def capacity(self) -> int:
-        """Return how many groups fit before the arrays grow."""
         return len(self.arrays.counts)
 
     def reserve(self, wanted: int) -> None:
@@ -103,7 +100,6 @@ class StreamGroups:
         self.size = last
 
     def taken(self, rows: Ints) -> StreamGroups:
-        """Return a copy of some groups, of the same families."""
         other = StreamGroups(self.dimensions, capacity=max(1, len(rows)))
         other.size = len(rows)
         for new, old in zip(other.arrays, self.arrays, strict=True):
@@ -131,7 +127,6 @@ class StreamGroups:
         return GroupArrays._make(array[: self.size] for array in self.arrays)
 
     def moments(self) -> GroupMoments:
-        """Return a copy with full scatter matrices."""
         used = self.view()
         return GroupMoments(
             used.counts.copy(),
@@ -143,13 +138,11 @@ class StreamGroups:
 
 
 def pack(matrices: Floats) -> Floats:
-    """Return the upper triangles of symmetric matrices, (..., d, d) -> (..., d (d + 1) / 2)."""
     rows, columns = triangle(matrices.shape[-1])
     return matrices[..., rows, columns]
 
 
 def unpack(packed: Floats, dimensions: int) -> Floats:
-    """Restore the symmetric matrices."""
     rows, columns = triangle(dimensions)
     matrices = np.empty((*packed.shape[:-1], dimensions, dimensions))
     matrices[..., rows, columns] = packed
@@ -158,7 +151,6 @@ def unpack(packed: Floats, dimensions: int) -> Floats:
 
 
 def triangle(dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the row and column of each packed entry."""
     return np.triu_indices(dimensions)
 
 

@@ -94,18 +94,15 @@ class HeldBack(Sealed):
         )
 
     def remove(self, gone: Iterable[Held]) -> None:
-        """Hold these back no longer."""
         left = {id(held) for held in gone}
         self.records = [held for held in self.records if id(held) not in left]
 
     # -- who waits for a group ---------------------------------------------------------------------
 
     def for_group(self) -> list[Held]:
-        """Return the records that wait for a group, of all classes."""
         return [held for held in self.records if not held.unknown]
 
     def of(self, label: Any) -> list[Held]:
-        """Return the records of a class that wait for a group."""
         return [held for held in self.records if not held.unknown and held.label == label]
 
     def least_need(self, label: Any) -> int | None:
@@ -134,7 +131,6 @@ class HeldBack(Sealed):
     # -- who waits for a category ------------------------------------------------------------------
 
     def for_category(self) -> list[Held]:
-        """Return the records that wait for a category."""
         return [held for held in self.records if held.unknown]
 
     def add_unknown(self, held: Held, encoder: TableEncoder) -> Growth | None:

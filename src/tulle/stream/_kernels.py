@@ -65,8 +65,6 @@ class BoxTree(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Working memory of one search."""
-
     y: Any  # float32 (D,), the record about the origin
     distances: Any  # float32 (levels, LANES), from the record to the boxes of a node
     seats: Any  # float32 (SEATS,), from the record to the means of a leaf
@@ -86,8 +84,6 @@ class Rounding(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The nearest group so far."""
-
     group: Any  # int64, -1 at first
     shown: Any  # float32, its squared distance in single precision
     distance: float  # in double precision; UNKNOWN as long as nobody needs it
@@ -291,7 +287,6 @@ def _measure_boxes(tree: BoxTree, node: int, record: Any, out: Any) -> None:
 
 @inlined
 def _gap(low: Any, high: Any, at: Any) -> Any:
-    """Return how far a value is outside of an interval."""
     return max(max(low - at, at - high), np.float32(0.0))
 
 
@@ -341,7 +336,6 @@ def _oldest(distances: Any, limit: Any, ages: Any, row: int) -> int:
 
 @inlined
 def move(tree: BoxTree, groups: GroupArrays, group: int) -> None:
-    """Update the index with a group's new mean and size."""
     leaf, lane = divmod(tree.home[group], SEATS)
     _write(tree, groups, group, leaf, lane)
     tree.touched[leaf] += 1
@@ -403,7 +397,6 @@ def halve(tree: BoxTree, leaf: int, order: Any) -> None:
 
 @inlined
 def _carry(tree: BoxTree, leaf: int, lane: int, target: int, place: int) -> None:
-    """Move a group to another lane."""
     for k in range(len(tree.origin)):
         tree.points[target, k, place] = tree.points[leaf, k, lane]
     tree.ids[target, place] = tree.ids[leaf, lane]
@@ -546,7 +539,7 @@ def add(groups: GroupArrays, group: int, record: Any, level: int, each: int) -> 
 
 @inlined
 def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
-    """Return whether a group must be split, as ``_engines.splits`` does."""
+    """Tell whether a group must be split, as ``_engines.splits`` does."""
     people = groups.people[group]
     due = people * groups.counts[group] >= 2 * groups.level_sums[group]
     return due and (not strict or people // 2 >= groups.levels[group])

@@ -13,7 +13,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,6 +33,8 @@ class PersonHash(Sealed):
     ) -> None:
         self.column = column
         self.secret = secrets.token_bytes(SECRET_BYTES) if secret is None else secret
+        if len(self.secret) != SECRET_BYTES:
+            raise ValueError("the secret is damaged")
         self.number = number  # whether people are named by numbers; None until one is
         self.known: set[int] = set()  # all words so far
 
@@ -69,27 +70,6 @@ class PersonHash(Sealed):
         self.known.update(words[first].tolist())
         return first
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what is not secret."""
-        return {"column": self.column, "number": self.number}
-
-    def to_arrays(self) -> dict[str, Any]:
-        """Return what is."""
-        return {
-            "secret": np.frombuffer(self.secret, dtype=np.uint8),
-            "known": np.array(sorted(self.known), dtype=np.int64),
-        }
-
-    @classmethod
-    def from_parts(cls, entries: Mapping[str, Any], arrays: Mapping[str, Any]) -> PersonHash:
-        """Restore what :meth:`to_json` and :meth:`to_arrays` returned."""
-        secret = arrays["secret"].tobytes()
-        if len(secret) != SECRET_BYTES:
-            raise ValueError("the secret is damaged")
-        restored = cls(entries["column"], secret, entries["number"])
-        restored.known = set(arrays["known"].tolist())
-        return restored
-
     def _word(self, name: str | None) -> int:
         content = b"\0" if name is None else b"\1" + name.encode()
         digest = blake2b(content, key=self.secret, digest_size=8, person=b"tulle-person")
@@ -104,8 +84,6 @@ def numbered(words: Ints) -> Ints:
 
 class GroupMembers(Sealed):
     """Who is in which line of groups, and who has joined what was shown since."""
-
-    PARTS = ("lines", "members", "newcomers")
 
     def __init__(self) -> None:
         self.lines: list[int] = []  # by group: that of the first of the groups it has split off
@@ -141,7 +119,7 @@ class GroupMembers(Sealed):
         self.lines.append(self.lines[group])
 
     def joined(self, families: int) -> Ints:
-        """Return how many people have joined each of the groups shown since."""
+        """Count how many people have joined each of the groups shown since."""
         return np.array([len(self.newcomers.get(f, ())) for f in range(families)], dtype=np.int64)
 
     def show(self, numbers: Ints) -> None:
@@ -149,23 +127,18 @@ class GroupMembers(Sealed):
         kept = {int(numbers[family]): words for family, words in self.newcomers.items()}
         self.newcomers = {family: words for family, words in kept.items() if family >= 0}
 
-    def to_arrays(self) -> dict[str, Ints]:
-        """Return everything as arrays; see :meth:`from_arrays`."""
-        return {
-            "lines": np.array(self.lines, dtype=np.int64),
-            "members": _pairs(self.members),
-            "newcomers": _pairs(self.newcomers),
-        }
+    def to_arrays(self) -> tuple[Ints, Ints, Ints]:
+        """Write lines, and pairs of members and of newcomers; see :meth:`from_arrays`."""
+        lines = np.array(self.lines, dtype=np.int64)
+        return lines, _pairs(self.members), _pairs(self.newcomers)
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any]) -> GroupMembers:
-        """Restore what :meth:`to_arrays` returned."""
+    def from_arrays(cls, lines: Ints, members: Ints, newcomers: Ints) -> GroupMembers:
         people = cls()
-        people.lines = arrays["lines"].tolist()
+        people.lines = lines.tolist()
         people.members = {line: set() for line in people.lines}
-        for place in ("members", "newcomers"):
-            sets: dict[int, set[int]] = getattr(people, place)
-            for owner, word in arrays[place].tolist():
+        for sets, pairs in ((people.members, members), (people.newcomers, newcomers)):
+            for owner, word in pairs.tolist():
                 sets.setdefault(owner, set()).add(word)
         return people
 

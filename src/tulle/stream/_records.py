@@ -48,14 +48,12 @@ class RecordReader:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what :meth:`restore` needs."""
         types = {name: saved_type(found) for name, found in self.types.items()}
         separator = self._csv.separator if self._csv else None
         known = {"encoding": self.encoding.name, "separator": separator}
         return {"kind": self.kind, "types": types, "required": sorted(self.required), **known}
 
     def restore(self, entries: dict[str, Any]) -> None:
-        """Continue with what was settled before."""
         types = {name: restored_type(*saved) for name, saved in entries["types"].items()}
         self.encoding = Encoding(entries["encoding"])
         self.required = set(entries["required"])
@@ -71,7 +69,7 @@ class RecordReader:
     # -- the initial records -------------------------------------------------------------------
 
     def well_formed(self, texts: Texts) -> tuple[int, Reasons]:
-        """Return how many of the initial texts are records, and why the others are not.
+        """Count how many of the initial texts are records, and why the others are not.
 
         The encoding is not known yet, and does not matter to where fields begin and end.
         """
@@ -217,12 +215,10 @@ def _read_as(column: Column) -> Kind | None:
 
 
 def _first(texts: Texts) -> bytes | None:
-    """Return the first text that is not blank."""
     return next((text for text in texts if text and text.strip(b"\r")), None)
 
 
 def _present(texts: Texts) -> tuple[Sequence[int], Sequence[bytes]]:
-    """Return the texts that are present, and their places."""
     if None not in texts:
         return range(len(texts)), cast(Sequence[bytes], texts)
     places = [at for at, text in enumerate(texts) if text is not None]

@@ -41,8 +41,6 @@ class StreamRule(NamedTuple):
 
 @dataclass
 class Relations:
-    """The rules of a stream."""
-
     rules: list[StreamRule] = field(default_factory=list)
     units: dict[str, float | None] = field(default_factory=dict)
 
@@ -69,7 +67,6 @@ class Relations:
         return cls([rule for rule in kept if rule is not None], dict(plan.units))
 
     def plan(self, encoder: TableEncoder, names: Sequence[str]) -> Plan:
-        """Return how the rules are kept in what is drawn."""
         parsed = [parse_rule(rule.text, names) for rule in self.rules]
         steps = [
             Computed(rule.target, _formula(read, rule.target), rule.unit, None, rule.rounding)
@@ -80,14 +77,12 @@ class Relations:
         return Plan(kept, tuple(steps), self.units, writings=_declared(encoder))
 
     def count(self, frame: pl.DataFrame, plan: Plan) -> None:
-        """Count the records of a batch that break rules."""
         wrong = plan.count_broken(frame)
         self.rules = [
             rule._replace(broken=rule.broken + more) for rule, more in zip(self.rules, wrong)
         ]
 
     def notes(self, least: int) -> list[str]:
-        """Say which rules later records break, if these are enough to be more than errors."""
         return [
             f"{counted(rule.broken, 'later record', 'break')} the rule '{rule.text}', which "
             "snapshots keep: leave it out of a new stream if it no longer holds"

@@ -1,9 +1,9 @@
-"""The file of a stream's state: a zip of NumPy arrays and one JSON header, with a digest.
+"""The file of a stream's state: a zip of NumPy arrays and one JSON header.
 
-``numpy.load`` and any zip reader open it. ``header.json`` names the format and its version and
-holds the SHA-256 over everything else, so that a damaged file is refused. Statistics only: records
-that are held back are in it unencrypted, sealed by a key, or not at all, as the caller chooses. So
-are hashes of people, where these have several records, except that they cannot be left out.
+``numpy.load`` and any zip reader open it; the checksums of a zip tell a damaged file. Statistics
+only: records that are held back are in it unencrypted, sealed by a key, or not at all, as the
+caller chooses. So are hashes of people, where these have several records, except that they cannot
+be left out.
 
 Such a file may come from someone else. Members are stored, not compressed, so that no
 file unfolds into more than its own size; every value is checked before a condenser takes it; and
@@ -12,7 +12,6 @@ whatever goes wrong is one line that holds no value of the file.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -23,14 +22,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    BinaryIO,
+    NamedTuple,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tulle._json import plain, read_json, series_from_json, series_to_json
-from tulle._types import Floats
+from tulle._types import Floats, Ints
 from tulle.condense._classes import LabelSchema, labels_of
 from tulle.errors import DataError, KeyMaterialError
 from tulle.keys import SecretKey
@@ -49,7 +57,7 @@ if TYPE_CHECKING:
     from tulle.stream.condenser import StreamCondenser
 
 FORMAT = "tulle-stream-state"
-VERSION = 2
+VERSION = 3
 PARAMETERS = (
     "k",
     "init_size",
@@ -69,7 +77,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same state is the sa
 _APART = ("persons", "labels", "states", "held")  # fields of a stream that are saved by hand
 Arrays = dict[str, NDArray[Any]]
 Entries = dict[str, Any]
-Parts = tuple[bytes | memoryview, ...]  # of a member
+Place = str | os.PathLike[str] | io.BytesIO  # of a file
 
 
 class _Class(NamedTuple):
@@ -104,13 +112,40 @@ class _Class(NamedTuple):
         state.history, state.seen = history, self.seen
 
 
-class _Owed(NamedTuple):
+class Owed(NamedTuple):
     """What a state says of a record that it holds back, wherever the record itself is."""
 
     state: int  # the place of its class
     number: int
     level: int
     newcomer: bool  # it waits for a category
+
+
+class _Vault(NamedTuple):
+    """What is sealed, or left out: the records that are held back, and who is in which group."""
+
+    rows: Floats
+    persons: Ints
+    unknown: dict[str, pl.Series]  # the values that records wait for, null in those that do not
+    secret: NDArray[np.uint8]  # of the hashes of people
+    known: Ints  # these hashes
+    members: list[tuple[Ints, Ints, Ints]]  # by class
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> _Vault | None:
+        """Collect it, if there is anything."""
+        held, persons = fitted.held.records, fitted.persons
+        if not held and persons is None:
+            return None
+        names = dict.fromkeys(name for one in held for name in one.unknown)
+        return cls(
+            np.array([one.row for one in held]).reshape(len(held), len(fitted.location)),
+            np.array([one.person for one in held], dtype=np.int64),
+            {name: pl.Series(name, [one.unknown.get(name) for one in held]) for name in names},
+            np.frombuffer(b"" if persons is None else persons.secret, dtype=np.uint8),
+            np.array([] if persons is None else sorted(persons.known), dtype=np.int64),
+            [one.people.to_arrays() for one in fitted.states.values() if one.people is not None],
+        )
 
 
 def write_state(
@@ -127,11 +162,13 @@ def write_state(
     """
     fitted = condenser._fitted
     header, arrays = _fitted_to_parts(fitted)
-    private = _private(fitted)
-    if private and waiting == "plain":
-        arrays |= private
-    elif private and waiting == "seal" and key is not None:
-        arrays["sealed"] = _seal(private, key)
+    vault = _Vault.of(fitted)
+    sealed = waiting == "seal" and key is not None
+    if vault is not None and (sealed or waiting == "plain"):
+        inside: Arrays = {}
+        content = to_bytes({"vault": _saved(vault, inside, "vault")}, inside)
+        content = key.seal(content, _USE, _BOUND) if sealed and key is not None else content
+        arrays["private"] = np.frombuffer(content, dtype=np.uint8)
     elif fitted.persons is not None:
         raise KeyMaterialError(
             "the state of a stream that counts people holds hashes of them and the secret behind "
@@ -142,27 +179,27 @@ def write_state(
         "columns": _columns_to_json(condenser.columns),
         "n_features": condenser.n_features_in_,
         "feature_names": plain(getattr(condenser, "feature_names_in_", None)),
+        "sealed": sealed,
         "extra": extra or {},
     }
     _write(file, header, arrays)
 
 
-def state_from_bytes(
-    cls: type[StreamCondenser], content: bytes, *, key: SecretKey | None, origin: str
-) -> tuple[StreamCondenser, Entries, list[Entries]]:
-    """Return the condenser, what was saved with it, and the waiting records still missing from it.
+def load_state(
+    cls: type[StreamCondenser], place: Place, *, key: SecretKey | None
+) -> tuple[StreamCondenser, Entries, list[Owed]]:
+    """Read the condenser, what was saved with it, and the waiting records still missing from it.
 
-    Each owed record is ``{"state": place, "number": ..., "level": ...}``; hand them to
-    :func:`resupply` in this order.
+    Hand these to :func:`resupply`, in this order.
     """
-    header, arrays = from_bytes(content, origin=origin)
-    with _refusing(origin):
+    header, arrays = read_parts(place)
+    with refusing(place):
         fitted, owed = _fitted_from_parts(header, arrays, key)
         condenser = cls(**header["parameters"], columns=_columns_from_json(header["columns"]))
         condenser._continue(fitted)
         condenser._fresh_container = True  # which kind of table comes is not known yet
         condenser.n_features_in_ = _whole(header["n_features"], 1)
-        names = _restored(list[str] | None, header["feature_names"], {}, "")
+        names = restored(list[str] | None, header["feature_names"], {}, "")
         if names is not None:
             _require(names == fitted.names[: condenser.n_features_in_])
             condenser.feature_names_in_ = np.array(names, dtype=object)
@@ -171,7 +208,7 @@ def state_from_bytes(
     return condenser, header["extra"], owed
 
 
-def resupply(condenser: StreamCondenser, owed: list[Entries], X: Any) -> None:
+def resupply(condenser: StreamCondenser, owed: list[Owed], X: Any) -> None:
     """Put back waiting records that the saved state left out, read again by their owner."""
     fitted = condenser._fitted
     frame = Batch.of(X, None, classwise=False, names=fitted.names).frame
@@ -180,22 +217,20 @@ def resupply(condenser: StreamCondenser, owed: list[Entries], X: Any) -> None:
         {name: frame[name][row] for name, waits in fresh.items() if waits[row]}
         for row in range(frame.height)
     ]
-    _hold(fitted, owed, matrix, unknown, [waiter["number"] for waiter in owed])
+    _hold(fitted, owed, matrix, unknown, [waiter.number for waiter in owed])
 
 
 def _hold(
     fitted: Fitted,
-    owed: list[Entries],
+    owed: list[Owed],
     matrix: Floats,
     unknown: list[dict[str, Any]],
     persons: list[int],
 ) -> None:
-    """Put records back that were held back."""
     labels = list(fitted.states)
-    told = zip(owed, matrix, unknown, persons, strict=True)
-    for waiter, row, values, person in told:
-        _require(bool(values) == waiter["newcomer"] and values.keys() <= fitted.encoder.growing)
-        kept = waiter["level"], waiter["number"], labels[waiter["state"]], person
+    for waiter, row, values, person in zip(owed, matrix, unknown, persons, strict=True):
+        _require(bool(values) == waiter.newcomer and values.keys() <= fitted.encoder.growing)
+        kept = waiter.level, waiter.number, labels[waiter.state], person
         fitted.held.records.append(Held(np.array(row), *kept, values))
     fitted.held.due(fitted.encoder)  # counts those who wait for a category
 
@@ -224,6 +259,8 @@ def _saved(value: Any, arrays: Arrays, path: str) -> Any:
     if isinstance(value, np.ndarray):
         arrays[path] = value
         return None
+    if isinstance(value, pl.Series):
+        return series_to_json(value)
     if hasattr(value, "to_json"):
         return value.to_json()
     if is_dataclass(value):
@@ -238,11 +275,13 @@ def _saved(value: Any, arrays: Arrays, path: str) -> Any:
     return value
 
 
-def _restored(hint: Any, entry: Any, arrays: Arrays, path: str) -> Any:
+def restored(hint: Any, entry: Any, arrays: Arrays, path: str) -> Any:
     """Return the value of a type that :func:`_saved` wrote, or raise if it is not of that type."""
     origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return entry
     if origin is types.UnionType:
-        return None if entry is None else _restored(inner[0], entry, arrays, path)
+        return None if entry is None else restored(inner[0], entry, arrays, path)
     if origin is np.ndarray:
         _require(entry is None and arrays[path].dtype == get_args(inner[1])[0])
         return arrays[path]
@@ -250,15 +289,17 @@ def _restored(hint: Any, entry: Any, arrays: Arrays, path: str) -> Any:
         _require(isinstance(entry, list) and (origin is list or len(entry) == len(inner)))
         kinds = inner if origin is tuple else inner * len(entry)
         places = enumerate(zip(kinds, entry))
-        return origin(_restored(kind, one, arrays, f"{path}.{at}") for at, (kind, one) in places)
+        return origin(restored(kind, one, arrays, f"{path}.{at}") for at, (kind, one) in places)
     if origin is dict:
-        return {n: _restored(inner[1], one, arrays, f"{path}.{n}") for n, one in entry.items()}
+        return {n: restored(inner[1], one, arrays, f"{path}.{n}") for n, one in entry.items()}
+    if hint is pl.Series:
+        return series_from_json(entry)
     if hasattr(hint, "from_json"):
         return hint.from_json(entry)
     if is_dataclass(hint) or hasattr(hint, "_fields"):
         hints = get_type_hints(hint)
         _require(set(entry) == set(hints))
-        return hint(**{n: _restored(hints[n], entry[n], arrays, f"{path}.{n}") for n in hints})
+        return hint(**{n: restored(hints[n], entry[n], arrays, f"{path}.{n}") for n in hints})
     if hint is float:
         _require(type(entry) in (int, float) and math.isfinite(entry))
         return float(entry)
@@ -275,14 +316,15 @@ def _fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
         if part.name not in _APART
     }
     labels, places = fitted.labels, list(fitted.states)
-    header["persons"] = None if fitted.persons is None else fitted.persons.to_json()
+    if fitted.persons is not None:
+        header["persons"] = [fitted.persons.column, fitted.persons.number]
     header["labels"] = None if labels is None else series_to_json(labels.of(places).domain)
     header["states"] = [
         _saved(_Class.of(state), arrays, str(place))
         for place, state in enumerate(fitted.states.values())
     ]
     header["held"] = [
-        _Owed(places.index(held.label), held.number, held.level, bool(held.unknown))._asdict()
+        Owed(places.index(held.label), held.number, held.level, bool(held.unknown))._asdict()
         for held in fitted.held.records
     ]
     return header, arrays
@@ -290,47 +332,53 @@ def _fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
 
 def _fitted_from_parts(
     header: Entries, arrays: Arrays, key: SecretKey | None
-) -> tuple[Fitted, list[Entries]]:
-    """Return the fitted state with the file's held records, and those the file leaves out."""
+) -> tuple[Fitted, list[Owed]]:
+    """Restore the fitted state with the file's held records, and name those the file leaves out."""
     hints = get_type_hints(Fitted)
-    told = {n: _restored(hints[n], header[n], arrays, n) for n in hints if n not in _APART}
+    told = {n: restored(hints[n], header[n], arrays, n) for n in hints if n not in _APART}
     labels, classes = _labels(header["labels"])
-    private = arrays
-    if "sealed" in arrays and key is not None:
-        private = _unseal(arrays["sealed"], key)
-    persons, held = None, HeldBack()
-    if header["persons"] is not None:
-        _require("secret" in private or "sealed" in arrays)
-        if "secret" not in private:
+    vault, persons = _opened(header["sealed"], arrays, key), None
+    if "persons" in header:
+        if vault is None:
             raise KeyMaterialError("the people of the stream are sealed: pass the key")
-        persons, held = PersonHash.from_parts(header["persons"], private), HeldBack(each=0)
+        persons = PersonHash(header["persons"][0], vault.secret.tobytes(), header["persons"][1])
+        persons.known = set(vault.known.tolist())
+    held = HeldBack(each=1 if persons is None else 0)
     fitted = Fitted(**told, persons=persons, labels=labels, states={}, held=held)
     _check(fitted)
     for place, (label, entry) in enumerate(zip(classes, header["states"], strict=True)):
         state = fitted.state_of(label)
-        _restored(_Class, entry, arrays, str(place)).give(state)
-        if persons is not None:
-            parts = {name: private[f"{place}.people.{name}"] for name in GroupMembers.PARTS}
-            _require(all(array.dtype == np.int64 for array in parts.values()))
-            state.people = GroupMembers.from_arrays(parts)
+        restored(_Class, entry, arrays, str(place)).give(state)
+        if persons is not None and vault is not None:
+            state.people = GroupMembers.from_arrays(*vault.members[place])
             _require(len(state.people) == len(state.groups))
-    owed = [_owed(entry, fitted) for entry in header["held"]]
+    owed = [restored(Owed, entry, {}, "") for entry in header["held"]]
     _check_counts(fitted, owed)
-    if "held.rows" not in private:
+    if vault is None:
         return fitted, owed
-    rows = private["held.rows"]
-    _require(rows.shape == (len(owed), len(fitted.location)) and rows.dtype == np.float64)
-    check_reach(fitted.units.standard(rows))
-    unknown = _unknown_from_bytes(private.get("held.unknown"), len(rows))
-    _hold(fitted, owed, rows, unknown, private["held.persons"].astype(np.int64).tolist())
+    _require(vault.rows.shape == (len(owed), len(fitted.location)))
+    check_reach(fitted.units.standard(vault.rows))
+    columns = [(name, values.to_list()) for name, values in vault.unknown.items()]
+    unknown = [
+        {name: values[row] for name, values in columns if values[row] is not None}
+        for row in range(len(owed))
+    ]
+    _hold(fitted, owed, vault.rows, unknown, vault.persons.tolist())
     return fitted, []
 
 
-def _owed(entry: Entries, fitted: Fitted) -> Entries:
-    """Return what a state says of a record that it holds back."""
-    told = _restored(_Owed, entry, {}, "")
-    _require(told.state < len(fitted.states) and told.number < fitted.seen and told.level >= 1)
-    return dict(told._asdict())
+def _opened(sealed: bool, arrays: Arrays, key: SecretKey | None) -> _Vault | None:
+    """Read what is private, unless it was left out or no key is there to open it."""
+    if "private" not in arrays or (sealed and key is None):
+        return None
+    content = arrays["private"].tobytes()
+    if sealed and key is not None:
+        try:
+            content = key.unseal(content, _USE, _BOUND)
+        except KeyMaterialError:
+            raise KeyMaterialError("the waiting records were sealed with another key") from None
+    header, inside = read_parts(io.BytesIO(content))
+    return cast(_Vault, restored(_Vault, header["vault"], inside, "vault"))
 
 
 def _check(fitted: Fitted) -> None:
@@ -354,11 +402,12 @@ def _check(fitted: Fitted) -> None:
         _require(all(part.min() >= 0 and 0 < part.sum() < MOST for part in same[4:]))
 
 
-def _check_counts(fitted: Fitted, owed: list[Entries]) -> None:
+def _check_counts(fitted: Fitted, owed: list[Owed]) -> None:
     """Raise if records are lost or counted twice."""
     waiting = [0] * len(fitted.states)
     for waiter in owed:
-        waiting[waiter["state"]] += not waiter["newcomer"]
+        _require(waiter.state < len(waiting) and waiter.number < fitted.seen and waiter.level >= 1)
+        waiting[waiter.state] += not waiter.newcomer
     for state, count in zip(fitted.states.values(), waiting):
         _require(state.seen == state.condensed + count)
     taken = sum(state.seen for state in fitted.states.values())
@@ -391,48 +440,6 @@ def _labels(entry: Entries | None) -> tuple[LabelSchema | None, list[Any]]:
     return labels_of(*enter_column(domain)).schema, classes
 
 
-def _private(fitted: Fitted) -> Arrays:
-    """Return the records that are held back, and who is in which group, as hashes."""
-    arrays: Arrays = {}
-    if held := fitted.held.records:
-        arrays["held.rows"] = np.array([one.row for one in held])
-        arrays["held.persons"] = np.array([one.person for one in held], dtype=np.int64)
-    if fitted.held.for_category():
-        arrays["held.unknown"] = _unknown_to_bytes(held)
-    if fitted.persons is not None:
-        arrays |= fitted.persons.to_arrays()
-        for place, state in enumerate(fitted.states.values()):
-            assert state.people is not None
-            parts = state.people.to_arrays().items()
-            arrays |= {f"{place}.people.{name}": array for name, array in parts}
-    return arrays
-
-
-def _unknown_to_bytes(held: list[Held]) -> NDArray[np.uint8]:
-    """Return the values that records wait for, column by column, as bytes of JSON."""
-    pairs: dict[str, list[tuple[int, Any]]] = {}
-    for row, one in enumerate(held):
-        for name, value in one.unknown.items():
-            pairs.setdefault(name, []).append((row, value))
-    entries = {
-        name: {
-            "rows": [row for row, _ in found],
-            "values": series_to_json(pl.Series(name, [value for _, value in found])),
-        }
-        for name, found in pairs.items()
-    }
-    return np.frombuffer(json.dumps(entries).encode(), dtype=np.uint8)
-
-
-def _unknown_from_bytes(content: NDArray[Any] | None, count: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{} for _ in range(count)]
-    entries = {} if content is None else read_json(content.tobytes())
-    for name, entry in entries.items():
-        for row, value in zip(entry["rows"], series_from_json(entry["values"]), strict=True):
-            found[_whole(row)][name] = value
-    return found
-
-
 def _columns_to_json(columns: ColumnsLike | None) -> Any:
     if columns is None:
         return None
@@ -463,10 +470,11 @@ def _whole(value: Any, least: int = 0) -> int:
 
 
 @contextmanager
-def _refusing(origin: str) -> Iterator[None]:
+def refusing(place: Place) -> Iterator[str]:
     """Turn whatever a damaged or crafted file raises into one line without its values."""
+    origin = "the state" if isinstance(place, io.BytesIO) else str(place)
     try:
-        yield
+        yield origin
     except (DataError, KeyMaterialError, OSError):
         raise
     except (Exception, pl.exceptions.PanicException):
@@ -477,112 +485,46 @@ def _refusing(origin: str) -> Iterator[None]:
 
 
 def to_bytes(header: Mapping[str, Any], arrays: Arrays) -> bytes:
-    """Serialize a header of JSON values and named arrays as one file."""
     buffer = io.BytesIO()
     _write(buffer, header, arrays)
     return buffer.getvalue()
 
 
 def _write(file: BinaryIO, header: Mapping[str, Any], arrays: Arrays) -> None:
-    members = {f"{name}.npy": _as_npy(array) for name, array in sorted(arrays.items())}
     entries = {"format": FORMAT, "version": VERSION, **header}
-    entries["sha256"] = _digest(entries, members)
-    members = {_HEADER: (json.dumps(entries).encode(),), **members}
     with zipfile.ZipFile(file, "w") as archive:
-        for name, parts in members.items():
-            info = zipfile.ZipInfo(name, _EPOCH)
-            info.file_size = sum(len(part) for part in parts)
-            with archive.open(info, "w") as member:
-                for part in parts:
-                    member.write(part)
+        archive.writestr(zipfile.ZipInfo(_HEADER, _EPOCH), json.dumps(entries))
+        for name, array in sorted(arrays.items()):
+            info = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, (1, 0), allow_pickle=False)
 
 
-def from_bytes(content: bytes, *, origin: str) -> tuple[Entries, Arrays]:
-    """Return header and arrays, after checking the format, the version and the digest."""
-    with _refusing(origin):
-        members = _members(content)
-        header: Entries = read_json(members.pop(_HEADER))
+def read_parts(place: Place) -> tuple[Entries, Arrays]:
+    """Read header and arrays of a file that is no larger inside than outside."""
+    with refusing(place) as origin, zipfile.ZipFile(place) as archive:
+        members = archive.infolist()
+        size = place.getbuffer().nbytes if isinstance(place, io.BytesIO) else os.path.getsize(place)
+        _require(all(member.compress_type == zipfile.ZIP_STORED for member in members))
+        around = size - sum(member.file_size for member in members)
+        # a member has its name twice, and two headers of about a hundred bytes
+        _require(0 <= around <= 200 + sum(2 * len(m.filename) + 250 for m in members))
+        header: Entries = read_json(archive.read(_HEADER))
         _require(header["format"] == FORMAT)
         if header["version"] != VERSION:
             raise DataError(
                 f"{origin} was saved in another version of the format; this version of Tulle "
                 f"reads version {VERSION}"
             )
-        expected = header.pop("sha256")
-        if _digest(header, {name: (member,) for name, member in members.items()}) != expected:
-            raise DataError(f"{origin} is damaged: its digest does not match its content")
-        return header, {
-            name.removesuffix(".npy"): _from_npy(member) for name, member in members.items()
-        }
+        names = [member.filename for member in members if member.filename != _HEADER]
+        return header, {name.removesuffix(".npy"): _array(archive.read(name)) for name in names}
 
 
-def read_state(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file, if it is laid out as a state before any of it is read."""
-    with _refusing(str(path)), open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        _require(zipfile.is_zipfile(file))
-        with zipfile.ZipFile(file) as archive:
-            entries = _stored(archive, size)
-            # a member has its name twice, and two headers of less than a hundred bytes
-            members = sum(entry.file_size + 2 * len(entry.filename) + 200 for entry in entries)
-            _require(size <= members + 200)
-        file.seek(0)
-        return file.read()
-
-
-def _members(content: bytes) -> dict[str, bytes]:
-    """Return all members of a zip that is no larger inside than outside."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = _stored(archive, len(content))
-        return {entry.filename: archive.read(entry) for entry in entries}
-
-
-def _stored(archive: zipfile.ZipFile, size: int) -> list[zipfile.ZipInfo]:
-    """Return the members, if they are stored as they are and fit into the file."""
-    entries = archive.infolist()
-    _require(all(entry.compress_type == zipfile.ZIP_STORED for entry in entries))
-    _require(sum(entry.file_size for entry in entries) <= size)
-    return entries
-
-
-def _as_npy(array: NDArray[Any]) -> Parts:
-    """Return what ``numpy.save`` writes, without a copy of the array."""
-    content = np.ascontiguousarray(array)
-    buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, np.lib.format.header_data_from_array_1_0(content))
-    return buffer.getvalue(), content.reshape(-1).view(np.uint8).data
-
-
-def _from_npy(member: bytes) -> NDArray[Any]:
-    """Return the array of a member, if it is as long as it claims: no more memory is allocated."""
+def _array(member: bytes) -> NDArray[Any]:
+    """Read an array, if it is as long as it claims: no more memory is allocated."""
     file = io.BytesIO(member)
     _require(np.lib.format.read_magic(file) == (1, 0))
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
-    _require(dtype.kind in "iuf")
-    _require(math.prod(shape) * dtype.itemsize == len(member) - file.tell())
+    _require(dtype.kind in "iuf" and math.prod(shape) * dtype.itemsize == len(member) - file.tell())
     flat = np.frombuffer(member, dtype=dtype, offset=file.tell())
     return flat.reshape(shape, order="F" if by_columns else "C")
-
-
-def _digest(header: Mapping[str, Any], members: Mapping[str, Parts]) -> str:
-    total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name, parts in sorted(members.items()):
-        total.update(name.encode() + b"\0")
-        for part in parts:
-            total.update(part)
-    return total.hexdigest()
-
-
-def _seal(arrays: Arrays, key: SecretKey) -> NDArray[np.uint8]:
-    """Encrypt arrays so that only the key opens them, as bytes."""
-    content = to_bytes({}, arrays)
-    return np.frombuffer(key.seal(content, _USE, _BOUND), dtype=np.uint8)
-
-
-def _unseal(sealed: NDArray[np.uint8], key: SecretKey) -> Arrays:
-    """Decrypt the arrays."""
-    try:
-        opened = key.unseal(sealed.tobytes(), _USE, _BOUND)
-    except KeyMaterialError:
-        raise KeyMaterialError("the waiting records were sealed with another key") from None
-    return from_bytes(opened, origin="the sealed records")[1]

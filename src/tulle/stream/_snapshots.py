@@ -48,23 +48,19 @@ class Published:
 
     @classmethod
     def nothing(cls, dimensions: int) -> Published:
-        """Return the state before the first snapshot."""
         return cls(StreamGroups(dimensions), StreamGroups(dimensions))
 
     def __len__(self) -> int:
         return len(self.shown)
 
     def taken(self, rows: Ints) -> Published:
-        """Return a copy of some of them."""
         return Published(self.shown.taken(rows), self.behind.taken(rows))
 
     def extend(self, other: Published) -> None:
-        """Add others."""
         self.shown.extend(other.shown)
         self.behind.extend(other.behind)
 
     def moved(self, way: Affine) -> Published:
-        """Return the same in other dimensions."""
         return Published(self.shown.moved(way), self.behind.moved(way))
 
 
@@ -122,7 +118,6 @@ def renew(
 
 
 def _split_all(groups: StreamGroups, engine: Engine) -> None:
-    """Split groups, and the groups that split off them, until none is due."""
     group = 0
     while group < len(groups):
         before = len(groups)
@@ -196,7 +191,6 @@ class Means(NamedTuple):
     people: Ints  # (m,), at least so many
 
     def natural(self, units: Scaling) -> Means:
-        """Return the same in the units of the encoded columns."""
         return self._replace(means=units.natural(self.means))
 
 
@@ -208,7 +202,6 @@ class Arrivals(NamedTuple):
     families: Ints  # the place of each group's family
 
     def natural(self, units: Scaling) -> Arrivals:
-        """Return the same in the units of the encoded columns."""
         newcomers, groups = (part.natural(units) for part in self[:2])
         return Arrivals(newcomers, groups, self.families)
 
@@ -254,7 +247,6 @@ class Change(NamedTuple):
 
     @classmethod
     def total(cls, parts: list[Change]) -> Change:
-        """Add up the changes of several classes."""
         fewest, smallest = (
             min((value for value in values if value is not None), default=None)
             for values in zip(*((part.fewest, part.smallest) for part in parts), strict=True)
@@ -575,7 +567,6 @@ def draw(
 
 
 def stacked(parts: list[GroupMoments]) -> GroupMoments:
-    """Concatenate the groups of several states."""
     joined = parts[0]
     for part in parts[1:]:
         joined = joined.stacked(part)

@@ -60,7 +60,6 @@ class Lines:
 
     @classmethod
     def joined(cls, parts: Sequence[Lines]) -> Lines:
-        """Concatenate lines."""
         if len(parts) == 1:
             return parts[0]
         faults: dict[int, str] = {}
@@ -118,13 +117,12 @@ class LineReader:
 
     @property
     def reached(self) -> int:
-        """Return how many bytes were read, delivered or not."""
+        """Count how many bytes were read, delivered or not."""
         ready = sum(map(len, self._ready)) + len(self._ready) + self._hidden - self._unended
         return self.offset + ready + self._dropped + len(self._rest)
 
     @property
     def unfinished(self) -> bool:
-        """Return whether the beginning of a record was read but not its end."""
         return bool(self._rest or self._dropped)
 
     def read(self, most: int) -> Lines | None:
@@ -377,7 +375,7 @@ class FileSource:
         )
 
     def _changed_in_folder(self, number: int) -> DataError:
-        """Return the error for a changed file of a folder, where the remedy is a new file."""
+        """Make the error for a changed file of a folder, where the remedy is a new file."""
         return DataError(
             f"{self.path} was changed after {counted(number, 'line')} of it had been read: files "
             "in a folder must be complete when they appear. Restore it and add new records in "
@@ -453,12 +451,10 @@ def lines_at(
 
 
 def is_packed(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is compressed, by its name."""
     return str(path).endswith(".gz")
 
 
 def _text_of(path: str | os.PathLike[str]) -> Any:
-    """Open a file that may be compressed."""
     return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")
 
 
@@ -525,7 +521,7 @@ class StandardInput:
 
     def read(self, most: int) -> Lines | None:
         found = self.lines.read(most)
-        return None if found is None else _by_number(found)
+        return None if found is None else replace(found, places=found.numbers)
 
     def header(self) -> bytes | None:
         return self._header
@@ -548,10 +544,6 @@ class StandardInput:
 
     def close(self) -> None:
         pass
-
-
-def _by_number(lines: Lines) -> Lines:
-    return replace(lines, places=lines.numbers)
 
 
 def _fetcher() -> Fetch:

@@ -58,10 +58,6 @@ class History:
     condensed: int = 0
     total: list[float] = field(default_factory=list)
 
-    def until_next(self, seen: int) -> int:
-        """Return how many records may come before the next row."""
-        return self.interval - seen % self.interval
-
     def note(self, seen: int, counts: Any, means: Floats, waiting: int) -> None:
         """Add a row, unless most records wait; the first interval is the origin of the drift."""
         condensed, total = int(counts.sum()), np.rint(counts @ means / COARSE) * COARSE
@@ -79,7 +75,6 @@ class History:
             self.interval *= 2
 
     def moved(self, way: Affine) -> History:
-        """Return the same history in other dimensions."""
         rows = [
             row._replace(mean=(np.array(row.mean) @ way.linear + way.shift).tolist())
             for row in self.rows
@@ -108,7 +103,6 @@ def check_reach(records: Floats) -> None:
 
 
 def reach_problems(records: Floats) -> list[Problem]:
-    """Return which records are so far away that distances lose their meaning."""
     far = np.logical_not((np.abs(records) < FARTHEST).all(axis=1))
     reason = "the record lies more than 1e15 standard deviations from the initial ones"
     return [Problem(far, reason, "check the units, or give the scales")] if far.any() else []
@@ -146,12 +140,10 @@ class StreamState:
 
     @property
     def condensed(self) -> int:
-        """Return how many records are part of a group."""
         return int(self.groups.view().counts.sum())
 
     @property
     def waiting(self) -> list[Held]:
-        """Return the records that no group may take yet."""
         return self.held.of(self.label)
 
     @property
@@ -184,7 +176,7 @@ class StreamState:
         while start < len(rows):
             # again and again: a class that is new has no group at first
             self._choose_engine(max(self.seen + len(rows) - start, int(numbers[-1]) + 1))
-            stop = min(len(rows), start + self.history.until_next(self.seen))
+            stop = min(len(rows), start + self.history.interval - self.seen % self.history.interval)
             part = slice(start, stop)
             self._run(rows[part], records[part], levels[part], numbers[part], persons[part])
             self.seen += stop - start
@@ -224,7 +216,6 @@ class StreamState:
         return self.published.shown, arrived, change
 
     def moved(self, way: Affine, held: HeldBack, units: Scaling) -> StreamState:
-        """Return a copy in other dimensions, of a stream that holds these records back."""
         wide = len(way.shift)
         other = StreamState(wide, strict=self.strict, held=held, label=self.label, units=units)
         other.groups = self.groups.moved(way)

@@ -433,9 +433,9 @@ class StreamCondenser(BaseEstimator):
         -------
         StreamCondenser
         """
-        from tulle.stream._saved import read_state, state_from_bytes
+        from tulle.stream._saved import load_state
 
-        condenser, _, owed = state_from_bytes(cls, read_state(path), key=key, origin=str(path))
+        condenser, _, owed = load_state(cls, path, key=key)
         if owed:
             raise KeyMaterialError(
                 f"{counted(len(owed), 'record', 'is')} waiting in {path}, sealed or left out: "

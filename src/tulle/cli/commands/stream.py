@@ -29,7 +29,8 @@ from tulle.cli import _output as output
 @click.option(
     "--status",
     metavar="STATE",
-    help="Show the counts of a stream from its state, running or not, and exit.",
+    help="Show the counts of a stream from its state, running or not, and exit; with the --key "
+    "of one that counts people.",
 )
 @options.choice(STREAM_FORMATS, "--format", "kind", "Format of the source. Default: by file name.")
 @options.switch("--follow", "Wait for more records; stop with Ctrl-C.")
@@ -107,14 +108,16 @@ def command(
     command can be killed at any moment and run again: every record is counted exactly once.
     Malformed records are skipped and listed in FILE.rejects.ndjson (line and reason, no values).
     """
+    from tulle.keys import SecretKey
+
     if status is not None:
         from tulle._commands._stream_status import status as status_of
 
-        output.show(status_of(status), title="Stream", as_json=as_json)
+        counts = status_of(status, None if key is None else SecretKey.load(key))
+        output.show(counts, title="Stream", as_json=as_json)
         return
     options.require(context, "source", "output", "state")
     from tulle._commands.stream import stream
-    from tulle.keys import SecretKey
 
     opened = None if key is None else SecretKey.load(key)
     with output.working(as_json, logged=given["follow"] or not as_json):

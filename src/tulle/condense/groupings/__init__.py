@@ -23,7 +23,7 @@ _HOMES = {
     "modified": "_papers",
     "original": "_papers",
     "fast": "_fast",
-    "best": "_best",
+    "best": "_fast",
 }
 
 

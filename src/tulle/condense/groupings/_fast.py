@@ -1,38 +1,36 @@
-"""The default grouping: a good start, then exchanges of members until little is gained.
+"""The default grouping and the best: a good start, improved until little more is gained.
 
-The loss is below MDAV's, in time that grows about linearly. Small inputs take NumPy alone and
-never wait for a compiler; which way is taken depends on the number of records only, so that a
-seed gives the same groups on every machine.
+The loss is below MDAV's, in time that grows about linearly. Groups near each other exchange
+members; few records are then searched by ruin and recreate with cooling. How much is done depends
+on the number of records and their levels only, so that a seed gives the same groups on every
+machine; the best grouping searches on for the time that it is given.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tulle import _progress as progress
 from tulle._threads import cores, in_order
 from tulle._types import Floats, Ints
-from tulle.condense.groupings._refinement import refine_small
 from tulle.condense.groupings._repair import set_aside, squared_error
 
 if TYPE_CHECKING:
+    from tulle.condense.groupings._bench_kernels import Bench, Chains
     from tulle.condense.groupings._cell_kernels import GridCells
-from dataclasses import dataclass
 
-from tulle._threads import linear_algebra_on_one
-
-SMALL = 3_000  # records up to which NumPy alone is used
+SMALL = 3_000  # records up to which there is time for a search
 MEDIUM = 30_000  # records up to which groups then look wider and longer
 LARGE = 200_000  # records beyond which space is cut into cells, each grouped on its own
 CELL = 100_000
 WIDE, _WIDE_GAIN = 20, 0.01
 WEIGHTS = (0.5, 2.0)  # of the column of levels that keeps demanding records together
 SAMPLE = 64
-Method = Callable[[Floats, Ints, Floats, np.random.Generator], Ints]
-_LEAST = 64  # records of the sample on which a cut rests
-_ROOM = 4  # times its highest level: the fewest people in a cell
 
 
 def fast(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
@@ -59,14 +57,10 @@ def _in_cells(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     """
     if len(matrix) <= LARGE:
         return search_open(matrix, levels, rng)
-    drawn = matrix[np.sort(rng.choice(len(matrix), LARGE, replace=False))]
-    cuts = grow_cuts(drawn, len(matrix), CELL, 4 * int(levels.max()))
-    leaves = cuts.locate(matrix)
-    highest = np.zeros(cuts.leaves, dtype=np.int64)
-    np.maximum.at(highest, leaves, levels)
-    cells = cuts.joined(np.bincount(leaves, minlength=cuts.leaves), highest)[leaves]
-    order = np.argsort(cells, kind="stable")
-    members = np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
+    rows = np.arange(len(matrix))
+    members = np.split(
+        rows, _blocks(matrix, rows, max(CELL, 4 * int(levels.max())), 1, 8, rng)[:-1]
+    )
     seeds = rng.integers(2**63, size=len(members))
 
     def work(place: int) -> Ints:
@@ -88,15 +82,16 @@ def search_open(matrix: Floats, levels: Ints, rng: np.random.Generator) -> Ints:
     tiers = tiers_of(levels)
     weights = WEIGHTS[-1:] if tiers.any() else WEIGHTS
     column = _level_column(matrix, levels)
-    group = _grouped_large if len(matrix) > SMALL else _grouped_small
     if column is None:
-        found = [group(matrix, levels, matrix, rng)]
+        found = [_grouped(matrix, levels, matrix, rng)]
     else:  # one at a time: each is as large as the matrix
-        found = [group(matrix, levels, np.hstack([matrix, w * column]), rng) for w in weights]
+        found = [_grouped(matrix, levels, np.hstack([matrix, w * column]), rng) for w in weights]
     if tiers.any():
-        found.append(_apart(matrix, levels, tiers, rng, group))
+        found.append(_apart(matrix, levels, tiers, rng))
     lowest = min(found, key=lambda groups: squared_error(matrix, groups)) if found[1:] else found[0]
-    return _looked_wider(matrix, levels, lowest, rng)
+    if not SMALL < len(matrix) <= MEDIUM:
+        return lowest
+    return refined(matrix, levels, lowest, rng, WIDE, _WIDE_GAIN)
 
 
 def tiers_of(levels: Ints) -> Ints:
@@ -118,35 +113,22 @@ def tiers_of(levels: Ints) -> Ints:
     return np.searchsorted(cuts, levels, side="right").astype(np.int64)
 
 
-def _apart(
-    matrix: Floats, levels: Ints, tiers: Ints, rng: np.random.Generator, group: Method
-) -> Ints:
+def _apart(matrix: Floats, levels: Ints, tiers: Ints, rng: np.random.Generator) -> Ints:
     """Group each tier separately: often best for a few demanding records among others."""
     groups = np.empty(len(matrix), dtype=np.int64)
     number = 0
     for tier in range(int(tiers.max()) + 1):
         rows = np.flatnonzero(tiers == tier)
         part = np.ascontiguousarray(matrix[rows])
-        groups[rows] = number + group(part, levels[rows], part, rng)
+        groups[rows] = number + _grouped(part, levels[rows], part, rng)
         number = int(groups[rows].max()) + 1
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
-def _grouped_large(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
-    return refine_large(matrix, levels, start(spread, levels, rng), rng)
-
-
-def _looked_wider(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
-    """Exchange members with more of the groups around, where time does not matter."""
-    if not SMALL < len(matrix) <= MEDIUM:
-        return groups
-    return refine_large(matrix, levels, groups, rng, WIDE, _WIDE_GAIN)
-
-
-def _grouped_small(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
-    from tulle.condense.groupings._papers import mdav_small
-
-    return refine_small(matrix, levels, mdav_small(spread, levels), rng)
+def _grouped(matrix: Floats, levels: Ints, spread: Floats, rng: np.random.Generator) -> Ints:
+    """Start where the records lie by ``spread``, and improve the groups."""
+    groups = refined(matrix, levels, start(spread, levels, rng), rng)
+    return groups if len(matrix) > SMALL else _searched(matrix, levels, groups, rng)
 
 
 def _level_column(matrix: Floats, levels: Ints) -> Floats | None:
@@ -169,7 +151,7 @@ def _usual_reach(matrix: Floats, size: int) -> float:
     return float(np.sqrt(np.median(reaches)))
 
 
-# Grouping of large inputs with compiled kernels. The outermost records are grouped first, as MDAV
+# The start, and exchanges among many records. The outermost records are grouped first, as MDAV
 # would: an outlier's true partners are not among the neighbours of a group with its centre in the
 # crowd. The rest is cut across its widest direction into blocks, MDAV groups each block, and
 # groups near each other exchange members.
@@ -272,7 +254,7 @@ def _reach_out(cells: GridCells, near: Ints) -> None:
     reach_out(cells, bad[np.argsort(-errors[bad], kind="stable")[:most]], near)
 
 
-def refine_large(
+def refined(
     matrix: Floats,
     levels: Ints,
     groups: Ints,
@@ -358,101 +340,200 @@ def read_out(cells: GridCells, n: int) -> Ints:
     return groups
 
 
-# A cut lies across the direction in which the records of a sample are spread widest. Which leaf a
-# record belongs to depends on the record alone, so batches can be placed anywhere and in any order.
-@dataclass(frozen=True)
-class Cuts:
-    """A binary tree: a node sends a record left if ``direction @ record <= threshold``."""
+# The search: a few groups near each other are taken apart and their records grouped again.
+# Temperatures are measured by the mean error of a record.
 
-    directions: Floats  # (nodes, d)
-    thresholds: Floats  # (nodes,)
-    children: Ints  # (nodes, 2); ``~leaf`` where nothing is cut
-    leaves: int
+HOT, COLD = 1.0, 0.05  # first and last temperature
+STAGES = 20  # of cooling, for few records
+VISITS, FEWEST_VISITS, MOST_VISITS = 800, 6, 40  # steps for a group, times the highest level
 
-    def locate(self, points: Floats) -> Ints:
-        """Return the leaf of each record."""
-        found = np.zeros(len(points), dtype=np.int64)
-        pending = [(0, np.arange(len(points)))] if len(self.thresholds) else []
-        while pending:
-            node, rows = pending.pop()
-            right = _along(points[rows], self.directions[node]) > self.thresholds[node]
-            for child, some in zip(self.children[node].tolist(), (rows[~right], rows[right])):
-                if child < 0:
-                    found[some] = ~child
-                elif len(some):
-                    pending.append((child, some))
-        return found
-
-    def joined(self, people: Ints, levels: Ints) -> Ints:
-        """Return the cell of each leaf: siblings are joined until a cell can hold its own levels.
-
-        ``people`` and ``levels`` are how many there are in each leaf, and the highest level.
-        """
-        owner = np.arange(self.leaves)
-
-        def join(node: int) -> tuple[list[int], int, int]:
-            if node < 0:
-                return [~node], int(people[~node]), int(levels[~node])
-            (left, n, p), (right, m, q) = map(join, self.children[node].tolist())
-            if n < _ROOM * p or m < _ROOM * q:
-                owner[left + right] = owner[left[0]]
-            return left + right, n + m, max(p, q)
-
-        if len(self.thresholds):
-            join(0)
-        return np.unique(owner, return_inverse=True)[1].astype(np.int64)
+NEAR, MOST_NEAR = 12, 60  # records from which a walk to other groups goes on
+ROOM, MOST_ROOM = 120, 2_000  # records that are taken apart together, at least and at most
 
 
-def grow_cuts(points: Floats, records: int, cell: int, least: int) -> Cuts:
-    """Cut a sample of ``records`` records into leaves of about ``cell``, at least ``least``."""
-    share = records / max(len(points), 1)
-    directions: list[Floats] = []
-    thresholds: list[float] = []
-    children: list[list[int]] = []
-    leaves = 0
-
-    def cut(rows: Ints) -> int:
-        nonlocal leaves
-        expected = len(rows) * share
-        if expected > 1.5 * cell and expected / 2 >= least and len(rows) > _LEAST:
-            direction = _widest(points[rows])
-            along = _along(points[rows], direction)
-            parts = max(2, round(expected / cell))  # unequal halves, so that leaves are alike
-            threshold = float(np.quantile(along, (parts // 2) / parts, method="lower"))
-            left = along <= threshold
-            if left.all() and (along < threshold).any():  # many have the largest value
-                threshold = float(along[along < threshold].max())
-                left = along <= threshold
-            if not left.all():
-                node = len(directions)
-                directions.append(direction)
-                thresholds.append(threshold)
-                children.append([0, 0])
-                children[node] = [cut(rows[left]), cut(rows[~left])]
-                return node
-        leaves += 1
-        return ~(leaves - 1)
-
-    with linear_algebra_on_one:
-        cut(np.arange(len(points)))
-    shape = (-1, points.shape[1])
-    tree = np.array(children, dtype=np.int64).reshape(-1, 2)
-    return Cuts(np.array(directions).reshape(shape), np.array(thresholds), tree, leaves)
+def _searched(matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator) -> Ints:
+    """Search for better groups of few records, large ones for a shorter time: they cost more."""
+    if groups.max() == 0:
+        return groups
+    before = squared_error(matrix, groups)
+    visits = np.clip(VISITS / levels.max(), FEWEST_VISITS, MOST_VISITS)
+    steps = int(visits * len(matrix) / levels.mean()) // STAGES + 1
+    search = GroupingSearch(matrix, levels, groups, rng)
+    temperatures = before / len(matrix) * np.geomspace(HOT, COLD, STAGES + 1)
+    for hot, cold in zip(temperatures[:-1].tolist(), temperatures[1:].tolist()):
+        search.run(steps, hot, cold)
+    found = search.groups()
+    return found if squared_error(matrix, found) < before else groups
 
 
-def _widest(points: Floats) -> Floats:
-    """Return the direction of the largest variance, so rounded that all machines agree on it."""
-    covariance = np.cov(points.T).reshape(points.shape[1], -1)
-    direction = np.linalg.eigh(covariance)[1][:, -1]
-    direction = direction * np.sign(direction[np.abs(direction).argmax()])
-    return np.round(direction, 6)
+class GroupingSearch:
+    """A grouping that :meth:`run` changes by ruin and recreate."""
+
+    def __init__(
+        self, matrix: Floats, levels: Ints, groups: Ints, rng: np.random.Generator
+    ) -> None:
+        from tulle.condense.groupings._search_kernels import search
+
+        self.search = search
+        count = int(groups.max()) + 1
+        spare = count // 10 + 8
+        self.matrix, self.levels = matrix, levels
+        # beyond the twice as many that a natural cluster may have
+        width = int(np.clip(2.5 * float(np.median(levels)), NEAR, MOST_NEAR))
+        self.near, _ = nearest(matrix, np.arange(len(matrix)), width, rng)
+        self.chains = _chained(groups, count + spare)
+        self.free = np.zeros(count + spare, dtype=np.int64)
+        self.free[:spare] = np.arange(count, count + spare)
+        self.empty = spare
+        self.bench = _bench(min(max(ROOM, 3 * int(levels.max())), MOST_ROOM), matrix.shape[1])
+        self.least = 1e-11 * (1.0 + float(np.abs(matrix).max()) ** 2)
+        self.state = kernel_seed(rng)
+        self.run(0, 1.0, 1.0)  # compiles
+
+    def run(self, steps: int, hot: float, cold: float) -> None:
+        """Run some steps while the temperature falls."""
+        self.empty = self.search(
+            self.matrix,
+            self.levels,
+            self.chains,
+            self.near,
+            self.bench,
+            self.free,
+            self.empty,
+            steps,
+            hot,
+            cold,
+            self.least,
+            self.state,
+        )
+
+    def groups(self) -> Ints:
+        """Return the group of each record."""
+        return self.chains.group.copy()
 
 
-def _along(points: Floats, direction: Floats) -> Floats:
-    """Return ``points @ direction``, added up in one order: the same bits in a batch of any
-    size.
+def _chained(groups: Ints, room: int) -> Chains:
+    from tulle.condense.groupings._bench_kernels import Chains
+
+    order = np.argsort(groups, kind="stable")
+    ends = np.append(groups[order][1:] != groups[order][:-1], True)
+    after = np.full(len(groups), -1, dtype=np.int64)
+    after[order[:-1]] = np.where(ends[:-1], -1, order[1:])
+    first = np.full(room, -1, dtype=np.int64)
+    first[groups[order[::-1]]] = order[::-1]
+    size = np.bincount(groups, minlength=room).astype(np.int64)
+    return Chains(first, after, size, groups.astype(np.int64).copy())
+
+
+def _bench(room: int, d: int) -> Bench:
+    from tulle.condense.groupings._bench_kernels import MOST, Bench
+
+    def counts(length: int) -> Ints:
+        return np.zeros(length, dtype=np.int64)
+
+    return Bench(
+        rows=counts(room),
+        levels=counts(room),
+        before=counts(room),
+        label=counts(room),
+        points=np.zeros((d, room)),
+        apart=np.zeros((room, room)),
+        sums=np.zeros((MOST, room)),
+        size=counts(MOST),
+        need=counts(MOST),
+        total=np.zeros(MOST),
+        chosen=counts(2 * MOST),
+    )
+
+
+# The best groups that a time budget allows: the default grouping, cooled again and again. The plan
+# of work follows from the size of the input and the budget alone, at a speed that usual machines
+# exceed: there a seed and a budget always give the same groups. The clock only cuts the work short
+# on a slow or busy machine, as Ctrl-C does. Each cooling takes longer than the one before, and the
+# best end is kept, so that a cut never costs more than what came last.
+
+BUDGET = 10.0  # seconds, if none is given
+LONGEST = 1e9  # seconds: thirty years
+PLANNED = 0.35  # share of the budget that the planned work takes on a usual machine
+CYCLES = (1, 3, 9)  # how the work is shared among coolings
+PAUSE = 0.1  # seconds between two looks at the clock
+
+
+def best(
+    matrix: Floats, levels: Ints, rng: np.random.Generator, *, time_budget: float | None = None
+) -> Ints:
+    """Return the grouping with the lowest squared error found within ``time_budget`` seconds of
+    search (10 by default).
+
+    The time for the start, which is the default grouping, and for compiling comes on top.
     """
-    along = points[:, 0] * direction[0]
-    for place in range(1, points.shape[1]):
-        along += points[:, place] * direction[place]
-    return along
+    matrix = np.ascontiguousarray(matrix, dtype=np.float64)
+    groups, number = set_aside(matrix, levels)
+    rows = np.flatnonzero(groups < 0)
+    start = search_open(matrix[rows], levels[rows], rng)
+    if start.max() > 0:
+        budget = BUDGET if time_budget is None else min(time_budget, LONGEST)
+        start = _improved(matrix[rows], levels[rows], start, rng, budget)
+    groups[rows] = number + start
+    return groups
+
+
+def _improved(
+    matrix: Floats, levels: Ints, start: Ints, rng: np.random.Generator, budget: float
+) -> Ints:
+    """Return the best of the start and of the end of each cooling."""
+
+    found, first = start, squared_error(matrix, start)
+    least = first
+    cost = step_seconds(start, matrix.shape[1])
+    planned = PLANNED * budget / cost
+    with suppress(KeyboardInterrupt), progress.bar("searching", planned) as advance:
+        search = GroupingSearch(matrix, levels, start, rng)
+        deadline = time.monotonic() + budget
+        for share in CYCLES:
+            steps = int(planned * share / sum(CYCLES))
+            chunk = max(1, round(PAUSE / cost))
+            finished = _cool(search, steps, chunk, least / len(matrix), deadline, advance)
+            error = squared_error(matrix, search.groups())
+            if error < least:
+                found, least = search.groups(), error
+            advance(0, note=f"loss {100 * least / first:.1f}% of the start's" if first else "")
+            if not finished:
+                break
+    return found
+
+
+def _cool(
+    search: GroupingSearch,
+    steps: int,
+    chunk: int,
+    usual: float,
+    deadline: float,
+    advance: Callable[..., None],
+) -> bool:
+    """Run one cooling, chunk by chunk; return false if the clock or the user cut it short.
+
+    ``usual`` is the mean error of a record, by which temperatures are measured.
+    """
+    chunks = steps // chunk + 1
+    done, hot = 0, usual * HOT
+    try:
+        while done < chunks:
+            if time.monotonic() >= deadline:
+                return False
+            done += 1
+            cold = usual * HOT * (COLD / HOT) ** (done / chunks)
+            search.run(min(chunk, steps), hot, cold)
+            steps -= min(chunk, steps)
+            hot = cold
+            advance(chunk)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def step_seconds(groups: Ints, d: int) -> float:
+    """Estimate the seconds per step on a usual machine: the square of the records taken apart."""
+    sizes = np.bincount(groups)
+    records = min(4.5 * float(sizes[groups].mean()), 150.0)
+    return 1.5e-6 + 1e-8 * records**2 * (1.0 + 0.1 * d)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.auditing._database import ComparedPeople
     from tulle.auditing._splits import Splits
     from tulle.database.database import Database
-    from tulle.exploring._ladder import Climbed
+    from tulle.exploring._choice import Climbed
     from tulle.exploring._points import Point, Round
     from tulle.releases import Manifest
 
@@ -132,7 +132,7 @@ class _LinkedWork:
 
     def finished(self) -> tuple[LinkedRelease, Climbed]:
         """Return the release to write, and how it was found."""
-        from tulle.exploring._ladder import Climbed, climb, sizes_for
+        from tulle.exploring._choice import Climbed, climb, sizes_for
 
         if self.chooses:
             sizes = sizes_for(self.original.database.n_people, quick=self.options.quick)

@@ -14,19 +14,18 @@ import polars as pl
 
 from tulle._attacks.inference import CLOSE
 from tulle._attacks.linkage import is_own
-from tulle._attacks.nearest import between, nearest, spacing
-from tulle._attacks.records import Records
+from tulle._attacks.records import Records, between, nearest, spacing
 from tulle._attacks.result import AttackResult
-from tulle._metrics.breaches import divergence, proximity
-from tulle._metrics.cells import Cells, joined
+from tulle._metrics.cells import Cells, joined, subgroups
 from tulle._metrics.peers import (
     copied_combinations,
     disco,
+    divergence,
+    proximity,
     replicated_uniques,
     unique_matches,
     unique_matches_of_strangers,
 )
-from tulle._metrics.subgroups import subgroups
 from tulle._report.model import Block, Section, Table
 from tulle._types import Flags, Floats, Ints
 from tulle.auditing._fitness import exact_keys

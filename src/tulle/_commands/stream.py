@@ -193,8 +193,9 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     left = columns.named(*LEFT_OUT)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
-        notes.append(f"Not in any snapshot, unless a --policy says otherwise: {names}")
-    if 0 < intake.began_with < intake.settings.options.init:
+        unless = "" if intake.settings.policy else ", unless a --policy says otherwise"
+        notes.append(f"Not in any snapshot{unless}: {names}")
+    if 0 < intake.began_with < 0.9 * intake.settings.options.init:  # else a few were refused
         notes.append(
             f"The stream started with {counted(intake.began_with, 'record')}, fewer than --init: "
             "column kinds and categories come from these records"

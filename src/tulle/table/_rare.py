@@ -338,7 +338,9 @@ class Tails:
             counts[side] += np.bincount(stretches, minlength=_STRETCHES)
         return replace(self, counts=counts)
 
-    def with_people(self, values: Floats, people: Integers, farthest: list[dict[int, int]]) -> Tails:
+    def with_people(
+        self, values: Floats, people: Integers, farthest: list[dict[int, int]]
+    ) -> Tails:
         """Add values of people, each of whom counts once on a side: where they came farthest."""
         counts = self.counts.copy()
         for side, (beyond, stretches) in enumerate(self._beyond(values)):

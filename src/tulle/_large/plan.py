@@ -28,6 +28,7 @@ from tulle.condense._histories import LinkedRows
 from tulle.condense._levels import check_levels
 from tulle.condense._notes import fact_notes, table_notes
 from tulle.condense._papers import Papers
+from tulle.condense._row_tables import find_order
 from tulle.condense._shaped import (
     Block,
     Classes,
@@ -51,8 +52,8 @@ from tulle.table.schema import Role, Schema
 BLOCK = 100_000  # records of a block: as many people as a model can tell from chance
 _MOST = 5_000_000  # records of a block, which is condensed in memory
 _NO_HISTORIES = (
-    "people are counted, but their rows are released one by one, without the person: only a table "
-    "that fits into memory is released with people"
+    "people are counted, but their rows are released one by one, without the person: rows of one "
+    "person are of several classes, or of papers' groups"
 )
 _ROOM = 8  # times the highest level: the fewest people in a block, about
 # lots of many blocks average out: fewer trees, each grown on more rows, are closer to the table
@@ -256,14 +257,15 @@ class BlockPlan:
         rng = np.random.default_rng([*self.seed, number])
         unit = int(np.searchsorted(self.firsts, number, side="right")) - 1
         classes = self._classes(frame, unit)
-        part._fit_part(frame, self.schema, encoder, self.settled, rng, classes)
+        settled = self.settled._replace(block=(number, int(self.firsts[-1])))
+        part._fit_part(frame, self.schema, encoder, settled, rng, classes)
         synthesis = part._synthesis
         drawn = synthesis.draw(None, rng)
         if part._totals is not None:  # those of the blocks add up
             drawn = part._totals.calibrate(drawn)
         broken = refuse_broken(synthesis.plan, drawn, accept=part.accept_broken_rules)
-        names = [*encoder.codecs, *([] if self.units.name is None else [self.units.name])]
-        return drawn.select(names), BlockSummary(
+        names = [*encoder.codecs, self.units.name, self.settled.person]
+        return drawn.select(name for name in names if name is not None), BlockSummary(
             number,
             tally,
             drawn.height,
@@ -317,7 +319,12 @@ def make_plan(
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     rates = [_rates(units, unit, condenser, rng) for unit in range(len(units.classes))]
     settled = Settled(())
-    if condenser._keeps_shape:
+    if persons is not None and condenser._keeps_shape and units.name is None:
+        settled = Settled((), person=person)
+        if condenser.order is None:
+            time = find_order(sample, schema, persons, standing=False)
+            condenser = clone(condenser).set_params(order=None if time is None else [time])
+    elif condenser._keeps_shape:
         codes, unit = units.locate(sample)
         labelled = None
         if units.labels is not None:
@@ -369,11 +376,13 @@ class PartedRelease(GroupAttributes):
 
     @property
     def rules_(self) -> list[RuleSummary]:
-        """The rules of all blocks, counted in all records of the table."""
+        """The rules that all blocks keep, counted in all records of the table."""
         sizes = [block.tally.records for block in self.blocks]
         rng = np.random.default_rng([*self.plan.seed, 2**32 + 2])
+        of_blocks = [{one.rule: one for one in block.rules} for block in self.blocks]
+        common = [name for name in of_blocks[0] if all(name in rules for rules in of_blocks)]
         found = []
-        for rules in zip(*(block.rules for block in self.blocks)):
+        for rules in ([rules[name] for rules in of_blocks] for name in common):
             share = float(np.average([one.share_broken for one in rules], weights=sizes))
             people = share * sum(sizes) / self.plan.rows_each
             enough = people >= draw_threshold(min(self.rests_on_.values()), rng)
@@ -393,8 +402,21 @@ class PartedRelease(GroupAttributes):
         condenser, every = self.plan.condenser, [note for b in self.blocks for note in b.notes]
         notes = fact_notes(self.groups_, exact=condenser.exact_totals)
         notes += table_notes(self.groups_, self.plan.encoder) + list(dict.fromkeys(every))
-        notes += [] if self.plan.person is None else [_NO_HISTORIES]
+        notes += [] if self.plan.person is None else [self._whose]
         return notes + rule_notes(condenser.rules, self.rules_)
+
+    @property
+    def _whose(self) -> str:
+        """Say what became of people with several rows."""
+        if self.plan.settled.person is None:
+            return _NO_HISTORIES
+        order = self.plan.condenser.order
+        if not order:
+            return "the rows of a person have no order: none is released"
+        return (
+            f"the rows of a person are in the order of '{order[0]}'; those of the same time are in "
+            "no order"
+        )
 
     @property
     def k(self) -> int:
@@ -409,10 +431,9 @@ class PartedRelease(GroupAttributes):
         return self.plan.units.labels.classes
 
     @property
-    def _synthesis(self) -> Shape | Papers:
+    def _synthesis(self) -> Shape | Papers | LinkedRows:
         """Return a synthesis whose sentence holds for every record."""
-        synthesis = self.plan.condenser._unfitted()
-        assert not isinstance(synthesis, LinkedRows), "people are not kept together in blocks"
+        synthesis = self.plan.condenser._unfitted(self.plan.settled.person)
         synthesis.shown = self.rests_on_
         return synthesis
 

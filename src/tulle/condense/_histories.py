@@ -347,18 +347,7 @@ class Histories:
 
         Without ``sizes``, which levels of single people may have set, in parts of these levels.
         """
-        fewest = fewest_of(self.rests_on().values())
-        cell = f"at least {min(fewest.values())} people"
-        leaf = f"at least {fewest[LEAF_PIECE]}"
-        if not sizes:
-            cell = "at least as many people as nine of ten require"
-            leaf = "as many" if self.exact else "twice as many"
-        return (
-            "Released people are invented, and so is every history. Every value, number of rows "
-            f"and step of time is held by {cell}; every dependence, also that of one row on the "
-            f"row before, rests on {leaf}, of whom nobody counts for more than a small part. A "
-            "history as a whole is a product of such steps: it is not shared by as many people."
-        )
+        return history_sentence(fewest_of(self.rests_on().values()), exact=self.exact, sizes=sizes)
 
     def rests_on(self) -> dict[str, dict[str, int]]:
         """Return for each table what a release shows, and of how many people each piece is."""
@@ -417,7 +406,9 @@ class LinkedRows:
         self.rules, self.person, self.exact, self.accept = rules, person, exact, accept
         self.order = None if order is None else tuple(order)
         self.parts: list[Histories] = []  # several where condensers were merged
+        self.shown: dict[str, int] = {}  # what a release shows, and of how many people at least
         self.notes: list[str] = []
+        self.block = (0, 1)
 
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
         """Learn from the rows of people, and return what is known of the groups of people."""
@@ -435,6 +426,8 @@ class LinkedRows:
         people = replace(grouper, levels=levels, people=None, sensitive=())
         facts = model.fit(_EVERYBODY, pl.DataFrame(), Schema(), [rows], levels, people)
         self.parts, self.notes = [model], model.notes
+        self.shown = fewest_of(model.rests_on().values())
+        self.block = (0, 1) if block.settled is None else block.settled.block
         # that people of a group are alike says nothing of rows which differ
         return facts if model.tables[0].model is None else replace(facts, degenerate=0)
 
@@ -442,7 +435,7 @@ class LinkedRows:
         """Draw so many people: their rows stand together, in order, under new keys."""
         counts = np.array([part.people.tables[0].model.n_rows for part in self.parts])
         sizes = counts if n is None else rng.multinomial(n, counts / counts.sum())
-        keys = new_keys(int(sizes.sum()), self.dtype, rng)
+        keys = new_keys(int(sizes.sum()), self.dtype, rng, self.block)
         frames, first = [], 0
         for part, size in zip(self.parts, sizes.tolist()):
             drawn, owners = part.draw(size, rng, accept=self.accept)
@@ -472,20 +465,21 @@ class LinkedRows:
         )  # fmt: skip
         both.parts, both.dtype, both.columns = self.parts + other.parts, self.dtype, self.columns
         both.notes = list(dict.fromkeys(self.notes + other.notes))
+        both.shown = fewest_of([self.shown, other.shown])
         return both
 
     def rests_on(self) -> dict[str, int]:
         """Return what a release shows, and of how many people at least each piece is."""
-        return fewest_of(table for part in self.parts for table in part.rests_on().values())
+        return self.shown
 
     def sentence(self, *, sizes: bool = True) -> str:
         """Return in words what every released row was drawn from."""
-        return self.parts[0].sentence(sizes=sizes)
+        return history_sentence(self.shown, exact=self.exact, sizes=sizes)
 
     def limits(self) -> list[str]:
         """Return what this synthesis does not protect."""
         return [
-            *self.parts[0].people.limits(),
+            *Shape(self.rules, exact=self.exact).limits(),
             "A released history as a whole: each of its steps rests on many people, all of them "
             "together on none. What histories reveal is measured, not guaranteed.",
         ]
@@ -505,9 +499,31 @@ def renamed(rule: ColumnRule, names: Mapping[str, str]) -> ColumnRule:
     return replace(rule, parts=parts)
 
 
-def new_keys(n: int, dtype: Any, rng: np.random.Generator) -> pl.Series:
-    """Return new keys in random order, numbers where the old ones were."""
-    numbers = pl.Series(1 + rng.permutation(n))
+def history_sentence(rests_on: Mapping[str, int], *, exact: bool, sizes: bool = True) -> str:
+    """Say what every released row was drawn from."""
+    cell, leaf = f"at least {min(rests_on.values())} people", f"at least {rests_on[LEAF_PIECE]}"
+    if not sizes:
+        cell = "at least as many people as nine of ten require"
+        leaf = "as many" if exact else "twice as many"
+    return (
+        "Released people are invented, and so is every history. Every value, number of rows "
+        f"and step of time is held by {cell}; every dependence, also that of one row on the "
+        f"row before, rests on {leaf}, of whom nobody counts for more than a small part. A "
+        "history as a whole is a product of such steps: it is not shared by as many people."
+    )
+
+
+def new_keys(
+    n: int, dtype: Any, rng: np.random.Generator, block: tuple[int, int] = (0, 1)
+) -> pl.Series:
+    """Draw new keys in random order, numbers where the old ones were.
+
+    Blocks take turns: no two of them have the same key.
+    """
+    which, blocks = block
+    numbers = pl.Series(1 + which + blocks * rng.permutation(n))
     if dtype.is_numeric():
+        if blocks > 1:  # the numbers have gaps, and may not fit into the few bits of the old ones
+            dtype = pl.Int64 if dtype.is_integer() else pl.Float64
         return numbers.cast(dtype)
-    return numbers.cast(pl.String).str.zfill(len(str(n)))
+    return numbers.cast(pl.String).str.zfill(len(str(n * blocks)))

@@ -100,6 +100,8 @@ class Settled(NamedTuple):
     rules: Rules
     grown_on: int | None = None  # records that a tree is grown on, at most
     trees: int = TREES  # of a column
+    person: str | None = None  # the column that names people, where these are released with rows
+    block: tuple[int, int] = (0, 1)  # which of how many: new keys of people differ between them
 
 
 @dataclass(frozen=True)

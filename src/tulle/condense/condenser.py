@@ -443,11 +443,14 @@ class Condenser(CondensedTable, Estimator):
         levels, _ = locate_levels(frame, None, schema, plain=False)
         demands, kept = self._demands(levels, frame.height)
         people, sensitive = locate_people(frame, schema), locate_sensitive(frame, schema)
+        if people is None and settled.person is not None:
+            people = np.arange(frame.height)  # in this block nobody has several rows
         whole = Block(frame, demands, people, sensitive, classes, settled)
         crowd = self._crowd(demands, kept, people, rng)
         self._totals = WeightTotals.of(frame, schema, crowd, kept, exact=self.exact_totals)
         self._rng = rng
-        self._learn(whole.at(kept), encoder, None, withheld=int((~kept).sum()))
+        withheld = int((~kept).sum())
+        self._learn(whole.at(kept), encoder, None, withheld=withheld, person=settled.person)
         return self
 
     def _learn(

@@ -25,7 +25,7 @@ from tulle.condense._classes import Labels, LabelSchema, labels_of, refuse_quant
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import GroupAttributes, GroupFacts
 from tulle.condense._histories import LinkedRows
-from tulle.condense._levels import check_levels
+from tulle.condense._levels import check_levels, have_histories
 from tulle.condense._notes import fact_notes, table_notes
 from tulle.condense._papers import Papers
 from tulle.condense._row_tables import find_order
@@ -52,8 +52,8 @@ from tulle.table.schema import Role, Schema
 BLOCK = 100_000  # records of a block: as many people as a model can tell from chance
 _MOST = 5_000_000  # records of a block, which is condensed in memory
 _NO_HISTORIES = (
-    "people are counted, but their rows are released one by one, without the person: rows of one "
-    "person are of several classes, or of papers' groups"
+    "people are counted, but their rows are released one by one, without the person: hardly "
+    "anybody has several, or they are condensed by class or by the papers' synthesis"
 )
 _ROOM = 8  # times the highest level: the fewest people in a block, about
 # lots of many blocks average out: fewer trees, each grown on more rows, are closer to the table
@@ -319,7 +319,8 @@ def make_plan(
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     rates = [_rates(units, unit, condenser, rng) for unit in range(len(units.classes))]
     settled = Settled(())
-    if persons is not None and condenser._keeps_shape and units.name is None:
+    several = persons is not None and have_histories(persons)
+    if persons is not None and several and condenser._keeps_shape and units.name is None:
         settled = Settled((), person=person)
         if condenser.order is None:
             time = find_order(sample, schema, persons, standing=False)

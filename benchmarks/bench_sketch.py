@@ -17,8 +17,7 @@ from benchmarks.results import save_chart, timed, write_table
 from tests.reference.sketch_neighbours import by_scipy
 from tulle import SecretKey, Sketcher, quest
 from tulle.sketch._neighbours import _squares, nearest
-from tulle.sketch._signs import number_points
-from tulle.sketch.sketcher import build
+from tulle.sketch.sketcher import build, number_points
 
 SEED = 1
 KEY = SecretKey(b"\x03" * 32)

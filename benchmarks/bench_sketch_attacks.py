@@ -22,8 +22,7 @@ from tulle._attacks.sketches import (
     sketch_reconstruction,
 )
 from tulle.sketch._neighbours import nearest
-from tulle.sketch._signs import number_points
-from tulle.sketch.sketcher import build, limits_of, pairs_of
+from tulle.sketch.sketcher import build, limits_of, number_points, pairs_of
 
 DELTAS = (0.1, 0.2, 0.5, 1.0, 4.0)
 KS = (2, 5, 10, 50)

@@ -22,13 +22,13 @@ from benchmarks.results import save_chart, write_table
 from benchmarks.sketch_data import KEY, SEED, Data, newsgroups, reuters, two_quests
 from tulle import Sketcher, Sketches, SketchKMeans, SketchKNeighborsClassifier
 from tulle.sketch._neighbours import nearest
-from tulle.sketch._signs import number_points
 from tulle.sketch.sketcher import (
     CRITERIA,
     NeighbourPairs,
     broken_pairs,
     build,
     k_variance_lengths,
+    number_points,
     pairs_of,
     spread,
 )

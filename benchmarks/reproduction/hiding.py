@@ -10,8 +10,14 @@ import numpy as np
 from benchmarks.results import data_folder, timed
 from tulle import PrivacyError, RuleHider, Transactions, association_rules, choose_rules, read_fimi
 from tulle.rules._classic import algo2a, iga, swa
-from tulle.rules._measures import MinedRules, side_effects
-from tulle.rules._sensitive import SensitiveRules, Thresholds, count_sets, lookup
+from tulle.rules._sensitive import (
+    MinedRules,
+    SensitiveRules,
+    Thresholds,
+    count_sets,
+    lookup,
+    side_effects,
+)
 from tulle.rules.rule import Rule, confidence_share, support_count
 
 Found = dict[str, Any]

@@ -42,11 +42,11 @@ from .releases.release import verify_release as verify_release
 from .rules.containers import baskets_from_long as baskets_from_long
 from .rules.hider import RuleHider as RuleHider
 from .rules.mine import association_rules as association_rules
+from .rules.mine import choose_rules as choose_rules
 from .rules.mine import frequent_itemsets as frequent_itemsets
 from .rules.patterns import PatternSanitizer as PatternSanitizer
 from .rules.rule import Rule as Rule
 from .rules.rule import read_rules as read_rules
-from .rules.scenarios import choose_rules as choose_rules
 from .sites.agreement import SiteAgreement as SiteAgreement
 from .sites.codec import SiteCodec as SiteCodec
 from .sites.matching import MatchedPeople as MatchedPeople

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from tulle import Column, DataError, Kind, Policy, Role, audit
-from tulle._attacks.nearest import nearest
+from tulle._attacks.records import nearest
 from tulle.auditing import _fitness as fitness_module
 from tulle.auditing._fitness import celled
-from tulle.auditing._measures import _split
+from tulle.auditing._learning import _split
 from tulle.auditing._people import in_register, linkability, linkage_known
 from tulle.auditing._tables import align, align_made
 
@@ -253,6 +253,17 @@ def test_effects_of_what_hardly_anybody_has_are_not_judged() -> None:
     found, told = fitness_module._effects(align(common, lost, None, None), rng)
     assert found["effects_lost"] > 0.2
     assert "rare" in str(told)
+
+
+def test_survey_weights_are_judged_by_what_they_are_for_and_not_by_looks() -> None:
+    """They were calibrated: none of them is a value that the original has."""
+    table = people(600, 0).with_columns(weight=pl.Series(np.tile([0.5, 1.0, 1.5], 200)))
+    release = people(600, 1).with_columns(weight=pl.Series(np.tile([0.503, 1.007, 1.511], 200)))
+    policy = [Column("weight", Kind.DECIMAL, Role.WEIGHT)]
+    found = audit(table, release, policy=policy, random_state=0).to_dict()["metrics"]
+    assert found["propensity_auc"] < 0.65
+    assert found["heaps_kept_min"] > 0.7
+    assert found["weighted_difference"] < 0.2
 
 
 def test_a_column_in_another_scale_is_no_cause_of_its_own() -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle._attacks.copies import BEYOND_CHANCE
+from tulle._attacks.linkage import BEYOND_CHANCE
 from tulle._attacks.result import AttackResult, Tries, error_by_people, pooled
 from tulle._report.verdict import grade
+from tulle.auditing._database import compared_rows
 from tulle.auditing._splits import attack_file, attack_splits, audit_of_splits, bounds
 from tulle.auditing._tables import align_made
 from tulle.table.schema import Column, Kind, Role
@@ -249,3 +250,23 @@ def test_people_with_equal_records_count_once() -> None:
     found = found_in(strangers, table=pairs)
     assert found["inference:x"].independent == 60
     assert found["inference:x"].attempts == 3 * 80
+
+
+def test_of_people_with_several_rows_the_file_is_looked_through_as_the_parts_are() -> None:
+    """Single rows of theirs may hold their numbers by chance; means of them hardly ever do."""
+    rng = np.random.default_rng(0)
+
+    def visits(seed: int, n: int = 90) -> pl.DataFrame:
+        own, who = np.random.default_rng(seed), np.repeat(np.arange(n), 4)
+        days = own.integers(0, 400, (2, len(who)))
+        return pl.DataFrame({"who": who, "days": days[0], "cost": days[1]})
+
+    columns = [Column("who", Kind.INTEGER, Role.PERSON)]
+    columns += [Column(name, Kind.INTEGER) for name in ("days", "cost")]
+    table, release = visits(0), visits(1)
+    splits = attack_splits(table, columns, lambda part, seed: visits(seed), rng, 3, most=1000)
+    tables = align_made(table, release, None, columns)
+    compared = compared_rows((table, release, None), columns)
+    found = audit_of_splits(tables, splits, 0, compared, quick=True, k=5, title="")
+    assert not [name for name in found.result["attacks"] if "the file itself" in name]
+    assert splits.released == 90

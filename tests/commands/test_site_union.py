@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tulle._commands import site_results, site_tables, site_union, sites
+from tulle._commands import site_tables, site_union, sites
 from tulle.errors import DataError
 from tulle.releases import manifest_path
 
@@ -37,7 +37,7 @@ def encode(source: str, output: str, **options: Any) -> None:
 
 def join(*sources: str, output: str = "union.parquet") -> pl.DataFrame:
     site_union.join(sources, output, force=True)
-    site_results.decode(
+    sites.decode(
         output, "plain.parquet", agreement="agreed", key_file="key",
         values=["one.csv", "two.csv"], force=True,
     )  # fmt: skip
@@ -106,9 +106,7 @@ def test_codes_of_another_agreement_are_noticed_without_their_manifest(folder: P
     shutil.copy("one.parquet", "lost.parquet")
     for source in ("lost.parquet", "sqlite:///codes.db#one"):
         with pytest.raises(DataError, match="agreement"):
-            site_results.decode(
-                source, "plain.csv", agreement="newer", key_file="key", keep_unknown=True
-            )
+            sites.decode(source, "plain.csv", agreement="newer", key_file="key", keep_unknown=True)
     assert not Path("plain.csv").exists()
 
 

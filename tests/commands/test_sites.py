@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tulle import SecretKey, SiteAgreement, SiteCodec
-from tulle._commands import site_results, site_tables, site_union, sites
+from tulle._commands import site_tables, site_union, sites
 from tulle.cli import tulle
 from tulle.errors import DataError, KeyMaterialError, ParameterError, TulleError
 from tulle.releases import manifest_path, read_manifest
@@ -55,7 +55,7 @@ def encode(name: str, output: str, **options: Any) -> sites.Done:
 
 def decode(name: str, output: str, **options: Any) -> sites.Done:
     given = {"agreement": "agreed", "key_file": "key", **options}
-    return site_results.decode(name, output, **given)
+    return sites.decode(name, output, **given)
 
 
 def test_the_whole_flow_brings_the_union_back(folder: Path) -> None:

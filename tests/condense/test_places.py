@@ -70,3 +70,19 @@ def test_missing_coordinates_are_missing_together():
     lacking = release["home_lat"].is_null()
     assert (lacking == release["home_lon"].is_null()).all()
     assert lacking.mean() == pytest.approx(away.mean(), abs=0.05)
+
+
+def test_coordinates_have_the_digits_of_the_table():
+    release = released(islands())
+    for name in ("home_lat", "home_lon"):
+        assert (release[name].round(5) == release[name]).all()
+
+
+def test_the_lines_of_a_field_are_no_places():
+    rows, lines = np.divmod(np.arange(480), 24)
+    table = pl.DataFrame(
+        {"latitude": (4.3 + 4.3 * rows).round(1), "longitude": (19.2 + 1.2 * lines).round(1)}
+    )
+    release = released(table.with_columns(wheat=np.random.default_rng(6).normal(25, 4, 480)))
+    for name in table.columns:
+        assert set(release[name]) <= set(table[name])

@@ -81,6 +81,19 @@ def test_rules_hold_across_rows_and_tables(
     assert fitted.broken_rules_ == {}
 
 
+def test_what_rows_add_up_to_is_found() -> None:
+    condenser = DatabaseCondenser(8, random_state=0).fit(database())
+    rules = {one.rule: one.found for one in condenser.rules_}
+    assert rules["patients.paid = sum(visits.cost)"]
+    made = condenser.sample()
+    paid = made["visits"].group_by("patient").agg(pl.col("cost").sum())
+    both = made["patients"].join(paid, on="patient", how="left").fill_null(0)
+    assert (both["paid"] == both["cost"]).all()
+    held = made["visits"].group_by("patient").agg(visits=pl.len())
+    both = made["patients"].join(held, on="patient", how="left").fill_null(0)
+    assert (both["n_visits"] == both["visits"]).all()
+
+
 def test_look_ups_are_kept_where_enough_people_hold_the_key(
     released: dict[str, pl.DataFrame],
 ) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from benchmarks.wards import hospital
 from tulle import Condenser
+from tulle._relations.language import parse_rule
 from tulle._relations.proposals import find_rules, propose_rules
+from tulle._relations.values import Values, quantity
 from tulle.table._encoder import TableEncoder
 
 
@@ -99,6 +101,34 @@ def _computed(n: int = 600) -> tuple[pl.DataFrame, set[str]]:
 def test_what_was_computed_is_found_and_nothing_else_is() -> None:
     table, formulas = _computed()
     assert set(proposals(table)) == formulas
+
+
+@pytest.mark.slow
+def test_what_was_centred_scaled_or_weighted_is_found_to_the_last_bit() -> None:
+    rng = np.random.default_rng(0)
+    n = 500
+    educ, age = (rng.integers(low, high, n).astype(float) for low, high in ((6, 21), (18, 70)))
+    male, score = (rng.random(n) < 0.6) * 1.0, rng.normal(50, 10, n).round(2)
+    centred = age - (age.mean() + 1 / 7)
+    z = (score - score.mean()) / score.std()
+    made = {"c_age": centred, "z": z, "inter": male * (educ - 14), "more": 2 * educ + 0.5 * age}
+    table = pl.DataFrame({"educ": educ, "male": male, "age": age, "score": score} | made)
+    found = proposals(table)
+    assert {"inter = (educ - 14) * male", "more = 2 * educ + 0.5 * age"} <= found.keys()
+    values = Values(table, dict.fromkeys(table.columns))
+    for name, most in (("c_age", 0.0), ("z", 1e-14)):
+        rule = next(
+            parse_rule(text, table.columns) for text in found if text.startswith(f"{name} =")
+        )
+        formed = quantity(rule.parts[0].args[1], values)
+        assert np.abs(formed - table[name].to_numpy()).max() <= most
+
+
+def test_a_time_of_day_and_a_number_are_in_no_order() -> None:
+    rng = np.random.default_rng(0)
+    noon = pl.Series(rng.integers(9 * 60, 18 * 60, 400) * 60 * 10**9).cast(pl.Time)
+    table = pl.DataFrame({"crop": rng.random(400).round(2) / 4, "seen": noon})
+    assert proposals(table) == {}
 
 
 @pytest.mark.slow

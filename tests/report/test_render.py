@@ -75,7 +75,7 @@ def test_a_command_cannot_leave_its_fence() -> None:
     wild = results.rules() | {"command": "tulle audit 'a\n````\n<script>.csv' r.csv"}
     lines = markdown(wild).split("\n")
     start = lines.index("`" * 5)
-    assert lines[start + 3 :][lines[start + 3 :].index("`" * 5) :] == ["`" * 5, "", ""]
+    assert lines[start + 3 :][lines[start + 3 :].index("`" * 5) :] == ["`" * 5, ""]
 
 
 def test_remarks_and_verdicts_are_escaped_too() -> None:

@@ -13,8 +13,8 @@ from tests.reference import rules as slow
 from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules import RuleHider, choose_rules
 from tulle.rules import _classes as classes
-from tulle.rules._measures import MinedRules
 from tulle.rules._search import Impact
+from tulle.rules._sensitive import MinedRules
 from tulle.transactions import Transactions
 
 OTHERS = ["swa", "iga", "minfia", "maxfia", "naive", "rra", "ra", "algo1b", "algo2a", "algo2b"]

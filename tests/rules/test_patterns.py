@@ -91,8 +91,14 @@ def test_the_attack_finds_what_naive_removal_leaves() -> None:
     only_the_set = np.array([len(found.codes(node)) < 3 for node in range(len(found))])
     assert patterns.recovered(found, only_the_set, secret) == secret
     assert patterns.recovered(found, patterns.shareable(found, secret, 2), secret) == []
+
+
+def test_nothing_is_shared_if_a_secret_set_can_still_be_inferred(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patterns, "shareable", lambda found, *_: np.ones(len(found), dtype=bool))
     with pytest.raises(PrivacyError):
-        patterns._require_unrecoverable(found, only_the_set, secret)
+        PatternSanitizer(["0 -> 2"], min_support=12, min_confidence=0.5).fit_transform(BASKETS)
 
 
 @given(

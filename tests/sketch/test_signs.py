@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle.keys import SecretKey
-from tulle.sketch._signs import (
+from tulle.sketch.sketcher import (
     PRIME,
     coefficients,
     multiply,

@@ -21,7 +21,7 @@ from tulle.sketch import Sketches
 from tulle.sketch import sketcher as _build
 from tulle.sketch import sketcher as _delta
 from tulle.sketch import sketcher as _kvariance
-from tulle.sketch._signs import number_points
+from tulle.sketch.sketcher import number_points
 from tulle.transactions import Transactions
 
 KEY = SecretKey(b"a key for tests, never for data!")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.reference import sketch_variance as variance
 from tulle import SecretKey, Sketcher
-from tulle.sketch._signs import coefficients, sign_table
+from tulle.sketch.sketcher import coefficients, sign_table
 
 COMPONENTS = 12_000
 SIGNS = sign_table(

@@ -8,6 +8,7 @@ a stream is watched.
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -19,43 +20,7 @@ from tulle.errors import DataError, ParameterError
 
 Form = dict[str, str]
 _MOST_RULES = 200  # to pick from; the file has them all
-_MEANINGS = {
-    "baskets": "baskets in the file",
-    "items": "different items in them",
-    "rules": "rules at these thresholds: for you only, nothing is hidden yet",
-    "rules_hidden": "picked rules that mining the release does not find any more",
-    "baskets_touched": "baskets that lost an item",
-    "hiding_failure": "share of the picked rules that can still be mined",
-    "misses_cost": "share of the other rules that were lost",
-    "artifactual_patterns": "share of the rules in the release that are not true of your baskets",
-    "dif": "share of all items in baskets that were removed",
-    "records": "records",
-    "suppressed": "records that are left out because no sketch of them would be safe",
-    "components": "numbers in a sketch, at most",
-    "columns": "columns that the other sites learn the names and rounded ranges of",
-    "fingerprint": "compare it with the other sites by phone: equal means the same agreement",
-    "generation": "how often the key was renewed",
-    "unknown_aliases": "aliases whose value no file here knows; they stay aliases",
-}
-_COUNTED = {
-    "read": "lines that were read",
-    "seen": "records that the stream has taken",
-    "rejected": "lines that were refused: the file of rejects says why",
-    "waiting": "records that no group may take yet: they are in no snapshot",
-    "groups": "groups of the stream; the records themselves are forgotten",
-    "smallest_group": "records in the smallest group",
-    "snapshots": "releases that were written",
-    "shown": "records that had been seen when the last one was written",
-}
-_TITLES = {
-    "the first": "The strongest rules",
-    "columns": "Columns",
-    "left_out": "Left out, and why",
-    "answers": "The answer",
-    "rules": "The rules, before and after",
-    "told": "What the other sites learn",
-    "joined": "What was joined",
-}
+_WORDS = tomllib.loads((Path(__file__).parent / "words.toml").read_text("utf-8"))
 
 
 class Field(NamedTuple):
@@ -94,7 +59,7 @@ def task(study: Study, step: str) -> dict[str, Any]:
         "fields": asked.fields(study),
         "job": job,
         "verdict": found.get("verdict"),
-        "figures": [(name, found[name], meaning) for name, meaning in _MEANINGS.items()
+        "figures": [(name, found[name], meaning) for name, meaning in _WORDS["figures"].items()
                     if isinstance(found.get(name), int | float | str)],
         "tables": list(_tables(found)),
         "notes": found.get("notes", []),
@@ -127,7 +92,11 @@ def _tables(found: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[A
         if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
             header = list(rows[0])
             cells = [[row.get(column) for column in header] for row in rows]
-            yield _TITLES.get(name, name), [column.replace("_", " ") for column in header], cells
+            yield (
+                _WORDS["tables"].get(name, name),
+                [column.replace("_", " ") for column in header],
+                cells,
+            )
 
 
 def _written(named: dict[str, tuple[Path, str]]) -> dict[str, tuple[Path, str]]:
@@ -339,8 +308,8 @@ def _decode(study: Study, form: Form) -> list[str]:
     return [*words, "--keep-unknown", *_option(form, "kind")]
 
 
-def _table_field(study: Study) -> Field:
-    return Field("table", "Your table", "choice", options=_choices(study))
+def _your_table(study: Study) -> list[Field]:
+    return [Field("table", "Your table", "choice", options=_choices(study))]
 
 
 def _decoding(study: Study) -> list[Field]:
@@ -370,15 +339,16 @@ _LINKED = "linked.policy.toml"
 
 def _reading(study: Study) -> list[Field]:
     there = (("keep", f"keep {_LINKED} as it is"), ("replace", "replace it"))
-    if not (study.root / _LINKED).is_file():
+    if not (study.place / _LINKED).is_file():
         return []
     return [Field("policy", "The policy that is there", "choice", "keep", there)]
 
 
 def _read_linked(study: Study, form: Form) -> list[str]:
-    if (study.root / _LINKED).is_file() and form.get("policy") != "replace":
+    if (study.place / _LINKED).is_file() and form.get("policy") != "replace":
         raise ParameterError(f"{_LINKED} is there already: choose to replace it, or go on")
-    return ["inspect", ".", "-o", _LINKED, "--force"]
+    study.place.mkdir(mode=0o700, exist_ok=True)  # nothing is written among the tables
+    return ["inspect", ".", "-o", study.within(study.place / _LINKED), "--force"]
 
 
 def _condensing(study: Study) -> list[Field]:
@@ -387,11 +357,16 @@ def _condensing(study: Study) -> list[Field]:
 
 
 def _condense_linked(study: Study, form: Form) -> list[str]:
-    if not (study.root / _LINKED).is_file():
+    if not (study.place / _LINKED).is_file():
         raise ParameterError("read the tables first: the policy says how they lead to people")
-    study.place.mkdir(mode=0o700, exist_ok=True)
-    words = ["condense", ".", "-o", study.within(study.place / "together"), "--policy", _LINKED]
-    words += ["--report", study.within(study.place / "together.html"), "--force"]
+    words = ["condense", ".", "-o", study.within(study.place / "together")]
+    words += [
+        "--policy",
+        study.within(study.place / _LINKED),
+        "--report",
+        study.within(study.place / "together.html"),
+        "--force",
+    ]
     return [*words, *_option(form, "k"), *_option(form, "accept_risk")]
 
 
@@ -417,45 +392,27 @@ def _ask(study: Study, form: Form) -> list[str]:
     return ["estimate", study.within(study.release(int(form["release"])).data), question]
 
 
-STEPS = {
-    "linked": Step("Tables of the same people", "Who is counted, and how each table leads to them, "
-        "is found from keys that match. Read what was found, and correct the policy.",
-        "Read the tables", _reading, _read_linked,
-        lambda s: {"policy": (s.root / _LINKED, "people, keys and roles: read and correct it")}),
-    "together": Step("Release them together", "New people, each with rows in every table, and keys "
-        "that join. They are attacked as people before anything is written.", "Make the release",
-        _condensing, _condense_linked, _together_files),
-    "estimate": Step("Ask a release", "An estimate with an interval that covers what your table "
-        "says.", "Ask", _asking, _ask, lambda s: {}),
-    "mine": Step("Which rules are in the baskets?", "Rules that hold often enough are mined. They "
-        "are for you only.", "Mine", _thresholds, _mine,
+_WORK: dict[str, tuple[Any, ...]] = {  # of each step: its fields, its command, what that leaves
+    "linked": (_reading, _read_linked,
+        lambda s: {"policy": (s.place / _LINKED, "people, keys and roles: read and correct it")}),
+    "together": (_condensing, _condense_linked, _together_files),
+    "estimate": (_asking, _ask, lambda s: {}),
+    "mine": (_thresholds, _mine,
         lambda s: {"rules": (s.place / "rules.csv", "all rules, for you only")}),
-    "hide": Step("Which rules may nobody find?", "Tick the rules. A few items are removed from a "
-        "few baskets, until mining the release at the same thresholds does not find the rules; "
-        "that is verified before anything is written. It hides what groups do, not who is in "
-        "them.", "Hide them", _rules_to_pick, _hide, _hidden_files),
-    "sketch": Step("Sketches of the texts", "Each text becomes a few numbers under random signs of "
-        "a secret key. A miner can compare texts, but not read them. The sketches are attacked "
-        "before they are written.", "Make sketches", _sketching, _sketch, _sketch_files),
-    "summary": Step("What the other sites may know of your table", "Names and kinds of columns "
-        "and rounded ranges: no category, no count. Send the file to the site that agrees.",
-        "Summarise", lambda s: [_table_field(s)], _summarise, _ending(".summary.json")),
-    "agree": Step("The agreement", "One site does this, once, with the summaries of all. The "
-        "agreement is sealed by the key file sites.key: send the two by different ways, and "
-        "compare the fingerprint by phone.", "Agree",
-        lambda s: [Field("summary", "Summaries", "checks",
-                         options=_choices(s, ".summary.json"))],
+    "hide": (_rules_to_pick, _hide, _hidden_files),
+    "sketch": (_sketching, _sketch, _sketch_files),
+    "summary": (_your_table, _summarise, _ending(".summary.json")),
+    "agree": (lambda s: [Field("summary", "Summaries", "checks",
+                               options=_choices(s, ".summary.json"))],
         _agree, _ending(".agreement")),
-    "encode": Step("Encode your table", "Each site does this with the same agreement. The codes go "
-        "to the miner; they are pseudonymised data, not a release to the public.", "Encode",
-        lambda s: [_table_field(s)], _encode, _ending(".codes.parquet")),
-    "join": Step("Join the codes", "The miner does this; no key is needed.", "Join",
-        lambda s: [Field("codes", "Codes", "checks", options=_choices(s, ".codes.parquet"))],
+    "encode": (_your_table, _encode, _ending(".codes.parquet")),
+    "join": (lambda s: [Field("codes", "Codes", "checks", options=_choices(s, ".codes.parquet"))],
         _join, _ending(".union.parquet")),
-    "decode": Step("Decode what the miner found", "Tables, rules, trees and centres become "
-        "readable, for the sites only.", "Decode", _decoding, _decode,
+    "decode": (_decoding, _decode,
         _ending(".plain.parquet", ".plain.csv", ".plain.json", ".plain.txt")),
 }  # fmt: skip
+STEPS = {step: Step(**_WORDS["steps"][step], **dict(zip(Step._fields[3:], work)))
+         for step, work in _WORK.items()}  # fmt: skip
 FLOWS = (
     {"linked": "Read", "together": "Release"},
     {"estimate": "Ask"},
@@ -477,7 +434,7 @@ def stream(study: Study) -> dict[str, Any]:
 
     found, history = status(study.source), StreamCondenser.load(study.source).history_
     return {
-        "figures": [(name, found[name], meaning) for name, meaning in _COUNTED.items()],
+        "figures": [(name, found[name], meaning) for name, meaning in _WORDS["stream"].items()],
         "found": found,
         "columns": list(history[0]) if history else [],
         "history": [list(row.values()) for row in history],
@@ -490,9 +447,8 @@ def stream(study: Study) -> dict[str, Any]:
     }
 
 
-def stream_chart(study: Study) -> dict[str, Any] | None:
+def stream_chart(study: Study) -> tuple[str, list[dict[str, Any]]] | None:
     """Return the picture of a stream's history."""
-    from tulle._charts import spec as chart
     from tulle._json import plain
     from tulle.stream.condenser import StreamCondenser
 
@@ -503,4 +459,4 @@ def stream_chart(study: Study) -> dict[str, Any] | None:
         for row in StreamCondenser.load(study.source).history_
         for name, words in measures.items()
     ]  # fmt: skip
-    return chart("history", plain(rows)) if rows else None
+    return ("history", plain(rows)) if rows else None

@@ -7,11 +7,11 @@ PUT and ends in a redirection. Addresses hold ids, never names.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import anyio
 from starlette.applications import Starlette
@@ -22,37 +22,26 @@ from starlette.responses import (
     HTMLResponse,
     JSONResponse,
     PlainTextResponse,
+    RedirectResponse,
     Response,
     StreamingResponse,
 )
 from starlette.routing import Route
 
-from tulle._app import families, views
-from tulle._app.routing import (
-    Answer,
-    Form,
-    Work,
-    broken,
-    doing,
-    live_page,
-    needs,
-    not_found,
-    number_in,
-    of,
-    shown,
-    study_of,
-    to,
-    wrong,
-)
-from tulle._app.study import Study, is_table_name
+from tulle._app import families, jobs, views
+from tulle._app.study import Study, found_in, is_table_name
 from tulle._report.words import GATE_WORDS
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point
 from tulle.table.policy import CONTEXT
 from tulle.table.schema import Role
 
+Answer = Callable[[Request, Study], Response]
+Form = dict[str, str]
+Work = Callable[[Request, Study, Form], Response]
 Files = dict[str, tuple[Path, str]]
 
+_FORM = 1 << 20  # bytes of a form
 LIMIT = 2 << 30  # bytes of an upload
 _OWN_PAGE = "sandbox allow-scripts; frame-ancestors 'none'"  # of a report: it brings its own policy
 _WARM = 60.0  # seconds that a chart waits for what another thread imports
@@ -70,38 +59,38 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
             Route("/static/{name}", _static),
             Route("/t/{id}", of(_home)),
             Route("/t/{id}/data", of(_data)),
-            Route("/t/{id}/inspect", doing(_inspect), methods=["POST"]),
-            Route("/t/{id}/first", doing(_first), methods=["POST"]),
+            Route("/t/{id}/inspect", _doing(_inspect), methods=["POST"]),
+            Route("/t/{id}/first", _doing(_first), methods=["POST"]),
             Route("/t/{id}/roles", of(_roles)),
-            Route("/t/{id}/column", doing(_column), methods=["POST"]),
+            Route("/t/{id}/column", _doing(_column), methods=["POST"]),
             Route("/t/{id}/context", of(_context)),
-            Route("/t/{id}/context", doing(_keep_context), methods=["POST"]),
+            Route("/t/{id}/context", _doing(_keep_context), methods=["POST"]),
             Route("/t/{id}/explore", of(_explore)),
-            Route("/t/{id}/explore", doing(_start_explore), methods=["POST"]),
+            Route("/t/{id}/explore", _doing(_start_explore), methods=["POST"]),
             Route("/t/{id}/points/{point}", of(_point)),
             Route("/t/{id}/points/{point}/report", of(_point_report)),
             Route("/t/{id}/points/{point}/charts/{chart}", of(_point_chart)),
             Route("/t/{id}/charts/{chart}", of(_chart)),
             Route("/t/{id}/compare", of(_compare)),
             Route("/t/{id}/release", of(_release)),
-            Route("/t/{id}/release", doing(_start_release), methods=["POST"]),
+            Route("/t/{id}/release", _doing(_start_release), methods=["POST"]),
             Route("/t/{id}/releases/{number:int}", of(_one_release)),
-            Route("/t/{id}/releases/{number:int}/prove", doing(_prove), methods=["POST"]),
-            Route("/t/{id}/releases/{number:int}/restore", doing(_restore), methods=["POST"]),
+            Route("/t/{id}/releases/{number:int}/prove", _doing(_prove), methods=["POST"]),
+            Route("/t/{id}/releases/{number:int}/restore", _doing(_restore), methods=["POST"]),
             Route("/t/{id}/releases/{number:int}/look", of(_look)),
             Route("/t/{id}/releases/{number:int}/charts/{chart}", of(_release_chart)),
             Route("/t/{id}/releases/{number:int}/{word}", of(_file)),
             *[Route(f"/t/{{id}}/{step}", of(_task(step))) for step in families.STEPS],
             *[
-                Route(f"/t/{{id}}/{step}", doing(_start_task(step)), methods=["POST"])
+                Route(f"/t/{{id}}/{step}", _doing(_start_task(step)), methods=["POST"])
                 for step in families.STEPS
             ],
             Route("/t/{id}/stream", of(_stream)),
             Route("/t/{id}/files/{step}/{word}", of(_task_file)),
-            Route("/t/{id}/cancel", doing(_cancel), methods=["POST"]),
+            Route("/t/{id}/cancel", _doing(_cancel), methods=["POST"]),
             Route("/t/{id}/events", _events),
         ],
-        exception_handlers={404: not_found, TulleError: wrong, 500: broken},
+        exception_handlers={404: _not_found, TulleError: _wrong, 500: _broken},
     )
     app.state.root, app.state.limit = root, limit
     return app
@@ -122,7 +111,7 @@ def _static(request: Request) -> Response:
     if name == "vega.js":
         return Response(_bundled(), media_type="text/javascript", headers=headers)
     if name not in kinds:
-        return not_found(request, KeyError())
+        return _not_found(request, KeyError())
     path = Path(__file__).parent / "static" / name.replace("htmx.js", "htmx.min.js")
     text = path.read_text("utf-8")
     if name == "style.css":
@@ -137,7 +126,7 @@ def _static(request: Request) -> Response:
 
 def _start(request: Request) -> Response:
     root = request.app.state.root
-    return shown("start.html", None, folder=root.name, **views.start(root))
+    return _shown("start.html", None, folder=root.name, **views.start(root))
 
 
 async def _demo(request: Request) -> Response:
@@ -199,7 +188,7 @@ async def _receive(request: Request, path: Path, limit: int) -> None:
 
 
 def _history(request: Request) -> Response:
-    return shown("history.html", None, runs=views.history(request.app.state.root))
+    return _shown("history.html", None, runs=views.history(request.app.state.root))
 
 
 # -- data, roles, context ---------------------------------------------------------------------
@@ -215,7 +204,7 @@ def _data(request: Request, study: Study) -> Response:
 
     header = [] if study.is_inspected else list(read_schema(study.address))
     more = views.data(study) if study.is_inspected else {}
-    return live_page(request, study, "data", job=study.job("inspect"), header=header, **more)
+    return _live_page(request, study, "data", job=study.job("inspect"), header=header, **more)
 
 
 def _inspect(request: Request, study: Study, form: Form) -> Response:
@@ -226,12 +215,12 @@ def _inspect(request: Request, study: Study, form: Form) -> Response:
 
 def _first(request: Request, study: Study, form: Form) -> Response:
     """Keep who is counted and what names people, and make the first release."""
-    needs(study.is_inspected, "the table was not read yet: begin with its data")
+    _needs(study.is_inspected, "the table was not read yet: begin with its data")
     if form.get("unit") not in ("row", "person"):
         raise ParameterError("say what one row is: a person, or one of several rows of a person")
     names = [column.name for column in study.policy.columns]
     kept_out = {names.index(name) for name in study.policy.named(Role.PERSON)}  # or is counted by
-    study.set_person(number_in(form, "column") if form["unit"] == "person" else None)
+    study.set_person(_number_in(form, "column") if form["unit"] == "person" else None)
     kept_out |= {int(place) for place in families.checked(form, "out")}
     if form.get("also", "").isdigit():
         kept_out.add(int(form["also"]))
@@ -244,22 +233,22 @@ def _first(request: Request, study: Study, form: Form) -> Response:
 def _roles(request: Request, study: Study) -> Response:
     if not study.is_inspected:
         return to(study, "data")
-    return live_page(request, study, "roles", **views.roles(study))
+    return _live_page(request, study, "roles", **views.roles(study))
 
 
 def _column(request: Request, study: Study, form: Form) -> Response:
     """Change one column, and show its line and the policy again."""
     kind, role = form.get("kind") or None, form.get("role") or None
-    study.set_column(number_in(form, "column"), kind=kind, role=role)
+    study.set_column(_number_in(form, "column"), kind=kind, role=role)
     if request.headers.get("hx-request"):
-        return live_page(request, study, "roles", **views.roles(study))
+        return _live_page(request, study, "roles", **views.roles(study))
     return to(study, "roles")
 
 
 def _context(request: Request, study: Study) -> Response:
     if not study.is_inspected:
         return to(study, "data")
-    return shown("context.html", study, step="context", **views.context(study))
+    return _shown("context.html", study, step="context", **views.context(study))
 
 
 def _keep_context(request: Request, study: Study, form: Form) -> Response:
@@ -303,7 +292,7 @@ def _limit(form: Form, name: str) -> float | None:
 def _explore(request: Request, study: Study) -> Response:
     if not study.is_inspected:
         return to(study, "data")
-    return live_page(request, study, "explore", **views.explore(study))
+    return _live_page(request, study, "explore", **views.explore(study))
 
 
 def _start_explore(request: Request, study: Study, form: Form) -> Response:
@@ -327,7 +316,7 @@ def _measured(study: Study, identity: str) -> Point:
 
 def _point(request: Request, study: Study) -> Response:
     point = _measured(study, request.path_params["point"])
-    return shown("point.html", study, step="explore", **views.point(study, point))
+    return _shown("point.html", study, step="explore", **views.point(study, point))
 
 
 def _point_report(request: Request, study: Study) -> Response:
@@ -339,27 +328,29 @@ def _point_report(request: Request, study: Study) -> Response:
 
 
 def _point_chart(request: Request, study: Study) -> Response:
-    views.warm.wait(_WARM)
     point = _measured(study, request.path_params["point"])
-    return _drawing(request, views.point_chart(point, request.path_params["chart"]))
+    return _drawing(request, lambda name: views.point_chart(point, name))
 
 
 def _chart(request: Request, study: Study) -> Response:
-    views.warm.wait(_WARM)
     makers = {"chart-frontier": views.frontier, "chart-history": families.stream_chart}
-    found = makers.get(request.path_params["chart"])
-    return _drawing(request, found(study) if found else None)
+    return _drawing(request, lambda name: makers[name](study) if name in makers else None)
 
 
-def _drawing(request: Request, spec: dict[str, Any] | None) -> Response:
-    return not_found(request, KeyError()) if spec is None else JSONResponse(spec)
+def _drawing(request: Request, rows_of: Callable[[str], views.Drawn | None]) -> Response:
+    """Draw the chart that an address names, once what draws it is loaded."""
+    views.warm.wait(_WARM)
+    from tulle._charts import spec
+
+    drawn = rows_of(request.path_params["chart"])
+    return _not_found(request, KeyError()) if drawn is None else JSONResponse(spec(*drawn))
 
 
 def _compare(request: Request, study: Study) -> Response:
     named = [request.query_params.get(word, "") for word in ("a", "b")]
     found = study.exploration()
-    needs(found is not None, "nothing was measured yet with the present answers")
-    return shown("compare.html", study, step="explore", **views.compare(study, named))
+    _needs(found is not None, "nothing was measured yet with the present answers")
+    return _shown("compare.html", study, step="explore", **views.compare(study, named))
 
 
 # -- release ----------------------------------------------------------------------------------
@@ -368,7 +359,7 @@ def _compare(request: Request, study: Study) -> Response:
 def _release(request: Request, study: Study) -> Response:
     if not study.is_inspected:
         return to(study, "data")
-    return shown("release.html", study, step="release", **views.release(study))
+    return _shown("release.html", study, step="release", **views.release(study))
 
 
 def _start_release(request: Request, study: Study, form: Form) -> Response:
@@ -376,10 +367,10 @@ def _start_release(request: Request, study: Study, form: Form) -> Response:
     if form.get("then") == "compare":
         return to(study, f"compare?a={form.get('point', '')}")
     point = _measured(study, form["point"]) if form.get("point") else None
-    needs(point is None or (point.spec.is_release and not point.error), "this is not a release")
+    _needs(point is None or (point.spec.is_release and not point.error), "this is not a release")
     changed = ""
     if form.get("leave"):
-        column = study.set_column(number_in(form, "leave"), role=Role.IGNORED)
+        column = study.set_column(_number_in(form, "leave"), role=Role.IGNORED)
         changed = f"{column.name} was left out"
     size = form.get("k", "")
     if size and not (size.isdigit() and int(size) >= 2):
@@ -391,24 +382,23 @@ def _start_release(request: Request, study: Study, form: Form) -> Response:
 
 def _one_release(request: Request, study: Study) -> Response:
     made = study.release(request.path_params["number"])
-    return live_page(request, study, "made", **views.made(study, made))
+    return _live_page(request, study, "made", **views.made(study, made))
 
 
 def _look(request: Request, study: Study) -> Response:
     made = study.release(request.path_params["number"])
     named = [request.query_params.get(word, "") for word in ("x", "y")]
-    return shown("look.html", study, step="release", **views.look(made, named))
+    return _shown("look.html", study, step="release", **views.look(made, named))
 
 
 def _release_chart(request: Request, study: Study) -> Response:
-    views.warm.wait(_WARM)
     made = study.release(request.path_params["number"])
-    return _drawing(request, views.release_chart(study, made, request.path_params["chart"]))
+    return _drawing(request, lambda name: views.release_chart(study, made, name))
 
 
 def _prove(request: Request, study: Study, form: Form) -> Response:
     made = study.release(request.path_params["number"])
-    needs(made.data.is_file(), "the release to compare with is missing")
+    _needs(made.data.is_file(), "the release to compare with is missing")
     study.start_proof(made)
     return to(study, f"releases/{made.number}")
 
@@ -437,7 +427,7 @@ def _handed_out(request: Request, files: Files, name: str) -> Response:
     """Hand out a file that a command wrote; a report can also be read at once."""
     word, _, how = request.path_params["word"].partition("-")
     if word not in files or how not in ("", "shown"):
-        return not_found(request, KeyError())
+        return _not_found(request, KeyError())
     path = files[word][0]
     if how and path.suffix == ".html":
         return HTMLResponse(path.read_text(), headers={"Content-Security-Policy": _OWN_PAGE})
@@ -449,7 +439,7 @@ def _handed_out(request: Request, files: Files, name: str) -> Response:
 
 def _task(step: str) -> Answer:
     def answer(request: Request, study: Study) -> Response:
-        return live_page(request, study, step, "task", **families.task(study, step))
+        return _live_page(request, study, step, "task", **families.task(study, step))
 
     return answer
 
@@ -469,7 +459,7 @@ def _task_file(request: Request, study: Study) -> Response:
 
 
 def _stream(request: Request, study: Study) -> Response:
-    return live_page(request, study, "stream", **families.stream(study))
+    return _live_page(request, study, "stream", **families.stream(study))
 
 
 # -- jobs -------------------------------------------------------------------------------------
@@ -486,7 +476,7 @@ async def _events(request: Request) -> Response:
 
     Each message stands for the whole state, so that none is missed where the browser was away.
     """
-    study = await run_in_threadpool(study_of, request)
+    study = await run_in_threadpool(_study_of, request)
     step = request.query_params.get("step", "")
 
     async def told() -> AsyncIterator[str]:
@@ -502,3 +492,101 @@ async def _events(request: Request) -> Response:
             await anyio.sleep(_TICK)
 
     return StreamingResponse(told(), media_type="text/event-stream")
+
+
+# -- how a request becomes an answer: the table that an address means, forms, pages, errors -------
+
+
+def of(page: Answer) -> Callable[[Request], Response]:
+    """Make a route of a page about one table."""
+
+    def answer(request: Request) -> Response:
+        return page(request, _study_of(request))
+
+    return answer
+
+
+def _doing(work: Work) -> Any:
+    """Make a route of work on one table: the form is read first."""
+
+    async def answer(request: Request) -> Response:
+        form = await _read_form(request)
+        study = await run_in_threadpool(_study_of, request)
+        return await run_in_threadpool(work, request, study, form)
+
+    return answer
+
+
+def _study_of(request: Request) -> Study:
+    """Return the table or other file that the address means."""
+    found = found_in(request.app.state.root, request.path_params["id"])
+    if found is None:
+        raise DataError("this file is not in the folder any more: go back to the start")
+    return found
+
+
+async def _read_form(request: Request) -> Form:
+    """Read a form as browsers send it; what is given twice counts once."""
+    body = b""
+    async for block in request.stream():
+        body += block
+        if len(body) > _FORM:
+            raise ParameterError(f"a form of more than {_FORM:,} bytes is not read")
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=5000)
+    return {name: values[-1].strip() for name, values in fields.items()}
+
+
+def _shown(template: str, study: Study | None, *, status: int = 200, **more: Any) -> HTMLResponse:
+    """Return a whole page."""
+    jobs.reap()
+    return HTMLResponse(views.rendered(template, study, **more), status)
+
+
+def _live_page(
+    request: Request, study: Study, step: str, template: str = "", **more: Any
+) -> HTMLResponse:
+    """Return a page, or for a page that asks what is new, its changing part and the strip."""
+    name = template or step
+    if not request.headers.get("hx-request"):
+        return _shown(f"{name}.html", study, step=step, **more)
+    jobs.reap()
+    live = views.rendered(f"live_{name}.html", study, step=step, **more)
+    return HTMLResponse(live + views.rendered("strip.html", study, **more, again=True))
+
+
+def to(study: Study, page: str) -> RedirectResponse:
+    """Send the browser to a page of the same table."""
+    return RedirectResponse(f"/t/{study.id}/{page}", 303)
+
+
+def _not_found(request: Request, error: Exception) -> Response:
+    """Say that an address means nothing."""
+    return _shown("error.html", None, status=404, message="This page does not exist.", back="/")
+
+
+def _wrong(request: Request, error: Exception) -> Response:
+    """Say what a person did wrong, with the way back: messages name columns, never values."""
+    study = found_in(request.app.state.root, request.path_params.get("id", ""))
+    study = study if study is not None and is_table_name(study.source.name) else None
+    before = urlsplit(request.headers.get("referer", "")).path
+    back = before if before.startswith("/t/") else f"/t/{study.id}" if study else "/"
+    return _shown("error.html", study, status=400, message=str(error), back=back)
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    """Show only the type of a foreign error: its text may quote a cell."""
+    message = f"Something unexpected happened ({type(error).__name__}). Nothing was lost."
+    return _shown("error.html", None, status=500, message=message, back="/")
+
+
+def _number_in(form: Form, name: str) -> int:
+    """Return a whole number of a form."""
+    if not form.get(name, "").isdigit():
+        raise ParameterError(f"choose a {name}")
+    return int(form[name])
+
+
+def _needs(there: bool, message: str) -> None:
+    """Raise if a page is asked for before its time."""
+    if not there:
+        raise DataError(message)

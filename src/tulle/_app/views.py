@@ -25,7 +25,6 @@ from tulle._app.study import (
     is_table_name,
     studies,
 )
-from tulle._charts import spec as chart
 from tulle._commands.inspect import SILENT
 from tulle._json import plain
 from tulle._report.fitness import SMALLER
@@ -33,13 +32,14 @@ from tulle._report.verdict import LARGER
 from tulle._report.words import BOUND, GATE_WORDS, PRESETS, ROLES, attack_label, metric_words
 from tulle.auditing._gates import gate_rows
 from tulle.errors import ParameterError, PolicyError
-from tulle.exploring._ladder import SIZES
+from tulle.exploring._choice import SIZES
 from tulle.exploring._page import frontier_rows
 from tulle.exploring._points import Point
 from tulle.exploring.explore import Exploration
 from tulle.table.policy import CONTEXT
 from tulle.table.schema import Kind, Role
 
+Drawn = tuple[str, list[dict[str, Any]]]  # the kind of a chart, and its rows
 STEPS = {
     "data": "Data",
     "roles": "Columns",
@@ -276,7 +276,7 @@ def _drawn(found: Exploration) -> list[Point]:
     return [p for p in found.latest if p.risk is not None and p.utility is not None]
 
 
-def frontier(study: Study) -> dict[str, Any] | None:
+def frontier(study: Study) -> Drawn | None:
     """Return the picture of risk and utility, each release a link to its page."""
     found = study.exploration()
     shown = _drawn(found) if found else []
@@ -286,7 +286,7 @@ def frontier(study: Study) -> dict[str, Any] | None:
         {**row, "link": f"/t/{study.id}/points/{point.id}" if point.spec.is_release else ""}
         for row, point in zip(frontier_rows(found, shown), shown)
     ]
-    return chart("frontier", plain(rows))
+    return "frontier", plain(rows)
 
 
 def forecast(study: Study, found: Exploration) -> str:
@@ -322,12 +322,11 @@ def point(study: Study, shown: Point) -> dict[str, Any]:
     return more | {"page": page, "charted": charted}
 
 
-def point_chart(shown: Point, name: str) -> dict[str, Any] | None:
+def point_chart(shown: Point, name: str) -> Drawn | None:
     """Return one picture of a point: there are dozens, and each is drawn when it is seen."""
     from tulle._report.render import parts
 
-    charts = parts(shown.audit)[2] if shown.audit else {}  # type: ignore[arg-type]
-    return chart(*charts[name]) if name in charts else None
+    return parts(shown.audit)[2].get(name) if shown.audit else None  # type: ignore[arg-type]
 
 
 def _attack_rows(shown: Point) -> list[tuple[str, Any]]:
@@ -430,7 +429,7 @@ def look(shown: Release, named: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def release_chart(study: Study, shown: Release, name: str) -> dict[str, Any] | None:
+def release_chart(study: Study, shown: Release, name: str) -> Drawn | None:
     """Return the picture of one column, of two, or of how all are related."""
     columns = shown.pictures.get("columns", {})
     places = [int(word) for word in name.removeprefix("chart-").split("-") if word.isdigit()]
@@ -438,18 +437,18 @@ def release_chart(study: Study, shown: Release, name: str) -> dict[str, Any] | N
     if name == "chart-related":
         return _related(shown)
     if len(names) == 1:
-        return chart("histogram", columns[names[0]])
+        return "histogram", columns[names[0]]
     if len(names) != 2:
         return None
     rows = read_pair(study.address, shown.data, shown.policy, names, FEWEST)
-    return chart("grid", rows) if rows else None
+    return ("grid", rows) if rows else None
 
 
-def _related(shown: Release) -> dict[str, Any] | None:
+def _related(shown: Release) -> Drawn | None:
     from tulle._report.render import parts
 
     charts = parts(_result(shown))[2].values() if (shown.place / "report.json").is_file() else []
-    return next((chart(kind, rows) for kind, rows in charts if kind == "correlation"), None)
+    return next((drawn for drawn in charts if drawn[0] == "correlation"), None)
 
 
 def report(shown: Release, word: str) -> str:

@@ -49,14 +49,10 @@ def open_file(
     Other columns of a table are left out of a release, except those to ``keep`` ("all": any). A
     table of ``attributes`` ("all": of any column) has an item ``column=value`` for each cell.
     """
+    is_table = _is_table(source, basket, item, attributes)
     if attributes:
-        _refuse_attributes(source, basket)
         return Opened(open_baskets(cells_of(read_table(source), attributes)).baskets, None)
-    if (basket is None) != (item is None):
-        raise ParameterError("--basket and --item name the two columns of a table: give both")
-    if not is_table_name(source):
-        if basket is not None:
-            raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
+    if not is_table:
         if keep:
             raise ParameterError("is for tables: FIMI files have no columns", subject="--keep")
         return Opened(open_baskets(source).baskets, None)
@@ -66,7 +62,11 @@ def open_file(
             return Opened(open_baskets(lists_of(table)).baskets, None)
         kept = _kept(table.columns, keep, [n for n in table.columns if not is_indicator(table[n])])
         baskets, restore = open_frame(table.drop(kept))
-        return Opened(open_baskets(baskets).baskets, _beside(restore, table.select(kept)))
+        beside = table.select(kept)  # first in the release
+        return Opened(
+            open_baskets(baskets).baskets,
+            lambda released: pl.concat([beside, restore(released)], how="horizontal"),
+        )
     table = read_table(source, None if keep else [basket, item])
     others = [name for name in table.columns if name not in (basket, item)]
     kept = _kept(table.columns, keep, others)
@@ -75,23 +75,26 @@ def open_file(
     return Opened(open_baskets(baskets).baskets, restore)
 
 
-def _refuse_attributes(source: FilePath, basket: str | None) -> None:
-    if basket is not None or not is_table_name(source):
+def _is_table(
+    source: FilePath, basket: str | None, item: str | None, attributes: Sequence[str]
+) -> bool:
+    """Tell whether a file is a table; refuse options that do not fit it or each other."""
+    is_table = is_table_name(source)
+    if attributes and (basket is not None or not is_table):
         raise ParameterError(
             "is for a table in which each row is a basket: leave out --basket and --item",
             subject="--attribute",
         )
+    if (basket is None) != (item is None):
+        raise ParameterError("--basket and --item name the two columns of a table: give both")
+    if basket is not None and not is_table:
+        raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
+    return is_table
 
 
 def cells_of(table: pl.DataFrame, attributes: Sequence[str]) -> Transactions:
     """Return each row as the basket of its cells, ``column=value``, without missing ones."""
-    for name in attributes:
-        if name != "all" and name not in table.columns:
-            raise ParameterError(
-                f"names column '{name}', which is not in the table: "
-                f"{nearest_name(name, table.columns)}",
-                subject="--attribute",
-            )
+    _refuse_unknown(attributes, table.columns, "--attribute")
     names = table.columns if "all" in attributes else list(attributes)
     rows = table.select(
         pl.concat_str(pl.lit(f"{name}="), pl.col(name).cast(pl.String)).alias(name)
@@ -104,22 +107,17 @@ def _kept(names: Sequence[str], keep: Sequence[str], others: Sequence[str]) -> l
     """Return the columns to keep, if the table has them and they are not the baskets' own."""
     if list(keep) == ["all"]:
         return list(others)
-    for name in keep:
-        if name not in names:
-            raise ParameterError(
-                f"names column '{name}', which is not in the table: {nearest_name(name, names)}",
-                subject="--keep",
-            )
+    _refuse_unknown(keep, names, "--keep")
     return [name for name in others if name in keep]
 
 
-def _beside(
-    restore: Callable[[Transactions], Any], kept: pl.DataFrame
-) -> Callable[[Transactions], Any]:
-    """Return a way back to a wide table that has some more columns first."""
-    if not kept.width:
-        return restore
-    return lambda released: pl.concat([kept, restore(released)], how="horizontal")
+def _refuse_unknown(asked: Sequence[str], names: Sequence[str], option: str) -> None:
+    for name in asked:
+        if name != "all" and name not in names:
+            raise ParameterError(
+                f"names column '{name}', which is not in the table: {nearest_name(name, names)}",
+                subject=option,
+            )
 
 
 def put_baskets(
@@ -127,7 +125,16 @@ def put_baskets(
 ) -> None:
     """Write baskets in the format of the file name: a table, or lines of items."""
     if is_table_name(name):
-        put_table(as_long(released) if frame is None else frame, file, name)
+        if frame is None:  # one item a row
+            marks = released.unknown
+            frames = [
+                pl.DataFrame({"basket": part.row_of, "item": named(part.items, released.names)})
+                for part in (released, *([] if marks is None else [marks]))
+            ]
+            if marks is not None:
+                frames = [part.with_columns(unknown=pl.lit(n > 0)) for n, part in enumerate(frames)]
+            frame = pl.concat(frames).sort("basket", maintain_order=True)
+        put_table(frame, file, name)
     elif is_compressed(name):
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
             write_fimi(_filled(released), cast(BinaryIO, packed))
@@ -150,21 +157,6 @@ def _sizes(released: Transactions) -> Rows:
     return released.lengths if open_ is None else released.lengths + open_.lengths
 
 
-def as_long(released: Transactions) -> pl.DataFrame:
-    """Return baskets as a table with one item per row."""
-    frame = _pairs(released, released.names)
-    if released.unknown is None:
-        return frame
-    open_ = released.unknown
-    more = _pairs(open_, released.names)
-    marked = [frame.with_columns(unknown=False), more.with_columns(unknown=True)]
-    return pl.concat(marked).sort("basket", maintain_order=True)
-
-
-def _pairs(baskets: Transactions, names: Any) -> pl.DataFrame:
-    return pl.DataFrame({"basket": baskets.row_of, "item": named(baskets.items, names)})
-
-
 # Baskets that are not in memory together, block by block.
 
 _BLOCK = 200_000  # baskets
@@ -178,29 +170,21 @@ def open_blocks(
     source: FilePath, basket: str | None, item: str | None, attributes: Sequence[str] = ()
 ) -> Iterator[Blocks]:
     """Open baskets of a file as :func:`open_file` does, to be read several times in blocks."""
-    if attributes:
-        _refuse_attributes(source, basket)
-        table = open_table(source)
-        yield lambda: (cells_of(part, attributes) for part in table.batches() if part.height)
-        return
-    if (basket is None) != (item is None):
-        raise ParameterError("--basket and --item name the two columns of a table: give both")
-    if not is_table_name(source):
-        if basket is not None:
-            raise ParameterError("--basket and --item are for tables: FIMI files have no columns")
+    if not _is_table(source, basket, item, attributes):
         yield lambda: fimi_blocks(source, _BLOCK)
         return
     opened = open_table(source)
-    if basket is None or item is None:
-        lists = [name for name, dtype in opened.schema.items() if isinstance(dtype, pl.List)]
-        if len(lists) == 1:
-            names = lists
-            yield lambda: (lists_of(part) for part in opened.batches(names) if part.height)
-            return
-        yield lambda: (open_frame(part)[0] for part in opened.batches() if part.height)
+    if basket is not None and item is not None:
+        with _long_blocks(opened, basket, item) as blocks:
+            yield blocks
         return
-    with _long_blocks(opened, basket, item) as blocks:
-        yield blocks
+    lists = [name for name, dtype in opened.schema.items() if isinstance(dtype, pl.List)]
+    if attributes:
+        yield lambda: (cells_of(part, attributes) for part in opened.batches() if part.height)
+    elif len(lists) == 1:
+        yield lambda: (lists_of(part) for part in opened.batches(lists) if part.height)
+    else:
+        yield lambda: (open_frame(part)[0] for part in opened.batches() if part.height)
 
 
 @contextmanager
@@ -261,15 +245,15 @@ def put_blocks(
             write_fimi(block, file)
         return
     ((column, dtype),) = open_table(source).schema.items()
-    put_batches((_as_lists(block, column, dtype) for block in blocks), file, name)
 
+    def lists(released: Transactions) -> pl.DataFrame:
+        flat = named(released.items, released.names).cast(dtype.inner)  # type: ignore[attr-defined]
+        rows = pl.DataFrame({"row": released.row_of, column: flat})
+        found = rows.group_by("row", maintain_order=True).agg(column)
+        whole = pl.DataFrame({"row": np.arange(len(released))}).join(found, on="row", how="left")
+        return whole.select(pl.col(column).fill_null([]).cast(dtype))
 
-def _as_lists(released: Transactions, column: str, dtype: Any) -> pl.DataFrame:
-    flat = named(released.items, released.names).cast(dtype.inner)
-    rows = pl.DataFrame({"row": released.row_of, column: flat})
-    lists = rows.group_by("row", maintain_order=True).agg(column)
-    whole = pl.DataFrame({"row": np.arange(len(released))}).join(lists, on="row", how="left")
-    return whole.select(pl.col(column).fill_null([]).cast(dtype))
+    put_batches(map(lists, blocks), file, name)
 
 
 def lists_of(frame: pl.DataFrame) -> Transactions:

@@ -60,36 +60,30 @@ class Sample:
 
     def add(self, records: SparseRecords, sketches: Sketches) -> None:
         """Draw a number for each released record and keep the records with the smallest numbers."""
-        from tulle.sketch._records import SparseRecords
+        from tulle.sketch._records import SparseRecords, joined
 
         self._lengths.append(sketches.lengths)
         seen = np.flatnonzero(~sketches.suppressed)
         rows = SparseRecords(records.matrix[seen], records.terms)
         self._parts.append((self.rng.random(len(seen)), rows, sketches[seen]))
-        self._thin()
+        draws = np.concatenate([part[0] for part in self._parts])
+        if len(draws) <= self.most:
+            return
+        limit = np.partition(draws, self.most - 1)[self.most - 1]
+        thinner = []
+        for numbers, held, some in self._parts:
+            stay = np.flatnonzero(numbers <= limit)
+            kept = joined([SparseRecords(held.matrix[stay], held.terms)])
+            thinner.append((numbers[stay], kept, some[stay]))
+        self._parts = thinner
 
     def taken(self) -> tuple[SparseRecords, Sketches]:
-        """Return the records of the sample, in their order."""
         from tulle.sketch._records import joined
         from tulle.sketch.sketches import Sketches
 
         _, records, sketches = zip(*self._parts)
         whole = records[0] if len(records) == 1 else joined(records)
         return whole, Sketches.stacked(sketches)
-
-    def _thin(self) -> None:
-        from tulle.sketch._records import SparseRecords, joined
-
-        draws = np.concatenate([part[0] for part in self._parts])
-        if len(draws) <= self.most:
-            return
-        limit = np.partition(draws, self.most - 1)[self.most - 1]
-        thinner = []
-        for numbers, records, sketches in self._parts:
-            stay = np.flatnonzero(numbers <= limit)
-            rows = SparseRecords(records.matrix[stay], records.terms)
-            thinner.append((numbers[stay], joined([rows]), sketches[stay]))
-        self._parts = thinner
 
 
 class Signs(NamedTuple):
@@ -344,7 +338,6 @@ def _try(
     rng: np.random.Generator,
     parameters: dict[str, Any],
 ) -> dict[str, Any]:
-    """Sketch and attack a sample under a key of its own."""
     from tulle._metrics.sketches import neighbour_recall
     from tulle.sketch._records import SparseRecords as Some
     from tulle.sketch.sketcher import Sketcher

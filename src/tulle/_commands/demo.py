@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import polars as pl
 
 from tulle._commands.condense import condense
 from tulle._report.model import Verdict
+from tulle.errors import ParameterError
 from tulle.io.write import write_table
 from tulle.table.split import split
 
@@ -23,6 +25,25 @@ class Demonstrated(NamedTuple):
     attacks: list[dict[str, Any]]
     files: dict[str, str]
     verdict: Verdict
+
+
+def draw_baskets(
+    target: str | os.PathLike[str], form: str, *, seed: int | None = None, force: bool = False
+) -> dict[str, Any]:
+    """Write baskets of the Quest generator, such as T10I4D1000, to a file of baskets."""
+    from tulle._commands._baskets import put_baskets
+    from tulle._files import atomic_write
+    from tulle.datasets import quest
+    from tulle.rules.containers import as_baskets
+
+    sizes = re.fullmatch(r"T(\d{1,4})\.?I(\d{1,4})\.?D(\d{1,7})(K?)", form, re.IGNORECASE)
+    if sizes is None:
+        raise ParameterError("must be written like T10I4D1000 or T10.I4.D100K", subject="--quest")
+    records = int(sizes[3]) * (1000 if sizes[4] else 1)
+    baskets = as_baskets(quest(int(sizes[1]), int(sizes[2]), records, random_state=seed))
+    with atomic_write(target, force=force) as file:
+        put_baskets(baskets, None, file, target)
+    return {"baskets": baskets.n_filled, "items": len(baskets.items), "file": os.fspath(target)}
 
 
 def demo(

@@ -23,7 +23,6 @@ from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, supp
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._attacks.result import AttackFigures
-    from tulle._commands._baskets import Opened
     from tulle._report.model import Chart, Given, Guarantee, Judgement, Section
     from tulle._types import FilePath
     from tulle.auditing.audit import Audit
@@ -53,8 +52,7 @@ def recovery(
 
     ``original`` are the baskets before, if they are in the order of the release.
     """
-    from tulle._attacks.removals import removed_items
-    from tulle._attacks.rules import rule_recovery, rule_steps
+    from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
     from tulle._random import as_generator
 
     if released.unknown is not None or options.min_support is None:
@@ -77,12 +75,21 @@ def audit_of(
     rules: Report,
     attacks: dict[str, AttackFigures],
     held: str,
+    method: str | None,
     command: str,
 ) -> Audit:
-    """Return the report; ``held`` is what was verified."""
     from tulle.auditing.audit import Audit
 
     hidden = summary["rules_hidden"]
+    untried = (
+        "give --min-support and --min-confidence, which a recovery of the rules needs, and do not "
+        "--stream"
+    )
+    if method == "blocking":
+        untried = (
+            "fill the unknown cells in by the toss of a coin, mine that, and see whether the rules "
+            "come back: no attack is made on blocked cells"
+        )
     guarantee: Guarantee = {
         "text": "Counted again in the finished release before it was written.",
         "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
@@ -101,8 +108,7 @@ def audit_of(
             "limits": list(LIMITS),
             "command": command,
             "verdict": _judged(summary),
-            "untried": "give --min-support and --min-confidence, which a recovery of the rules "
-            "needs, and do not --stream",
+            "untried": untried,
         }
     )
 
@@ -279,17 +285,7 @@ def _cost(
     baskets: Transactions,
     seed: int | None,
 ) -> dict[str, Any]:
-    """Hide some rules and return what it took."""
-    from tulle.rules.hider import RuleHider
-
-    own = _own(options)
-    hider = RuleHider(
-        rules,
-        **{name: getattr(options, name) for name in _PARAMETERS},
-        **own,
-        keep=wishes.keep,
-        random_state=seed,
-    )
+    hider = _hider(rules, wishes, options, random_state=seed)
     hider.fit_transform(baskets)
     first = hider.report_[0]
     alone = len(rules) == 1
@@ -304,6 +300,15 @@ def _cost(
     }
 
 
+def _hider(rules: Sequence[Rule], wishes: RuleFile, options: Hiding, **more: Any) -> RuleHider:
+    from tulle.rules.hider import RuleHider
+
+    names = [*_PARAMETERS, *_OF_METHOD.get(str(options.method), ())]
+    return RuleHider(
+        rules, **{name: getattr(options, name) for name in names}, keep=wishes.keep, **more
+    )
+
+
 class _HideRun(NamedTuple):
     """One run: what is read, what is asked, where it goes."""
 
@@ -314,31 +319,26 @@ class _HideRun(NamedTuple):
     seed: int | None
 
     def whole(self) -> Hidden:
-        """Hide in memory."""
         from tulle._commands._baskets import open_file, put_baskets
         from tulle._random import as_generator
-        from tulle.rules.containers import is_table_name
-        from tulle.rules.hider import RuleHider
+        from tulle.rules.containers import is_table_name, shuffled
 
         options, wishes = self.options, self.wishes
-        own = _own(options)
         opened = open_file(self.source, options.basket, options.item, tuple(options.keep))
         as_table = is_table_name(self.job.output) and opened.restore is not None
         rng = as_generator(self.seed)
-        hider = RuleHider(
-            wishes.rules,
-            **{name: getattr(options, name) for name in _PARAMETERS},
-            **own,
-            keep=wishes.keep,
-            shuffle=options.shuffle and not as_table,
-            random_state=rng,
-        )
+        mixed = options.shuffle and not as_table
+        hider = _hider(wishes.rules, wishes, options, shuffle=mixed, random_state=rng)
         released = hider.fit_transform(opened.baskets)
-        frame = _table(opened, released, options.shuffle, rng) if as_table else None
+        frame = None
+        if as_table and opened.restore is not None:
+            frame = opened.restore(released)
+            if options.shuffle:
+                frame = shuffled(frame, rng.permutation(len(frame)))
         report = hider.report_
         outcome = _outcome(report, options, wishes.rules, len(released))
         summary = _summary(hider, released, outcome)
-        before = None if options.shuffle and not as_table else opened.baskets
+        before = None if mixed else opened.baskets
         attacks = recovery(before, released, wishes.rules, options, self.seed)
         entry = source_entry(self.source, summary["baskets"])
         page = self._page(summary, report, attacks)
@@ -404,7 +404,8 @@ class _HideRun(NamedTuple):
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         held = _held(self.wishes, self.options)
-        return audit_of(summary, report, attacks or {}, held, self.job.command)
+        method, command = self.options.method, self.job.command
+        return audit_of(summary, report, attacks or {}, held, method, command)
 
     def _manifest(
         self,
@@ -508,7 +509,7 @@ def _wishes(
             raise ParameterError("is for --choose", subject=options.word("support_of"))
         return read_rules(rules)
     from tulle._commands._baskets import open_file
-    from tulle.rules.scenarios import SCENARIOS, choose_rules
+    from tulle.rules.mine import SCENARIOS, choose_rules
 
     scenario, _, number = str(choose).partition(":")
     if scenario not in SCENARIOS or not (number.isdecimal() or not number):
@@ -533,17 +534,15 @@ def _wishes(
     return RuleFile(chosen, [])
 
 
-def _own(options: Hiding) -> dict[str, Any]:
-    """Return the options that only the chosen method has."""
-    return {name: getattr(options, name) for name in _OF_METHOD.get(str(options.method), ())}
-
-
 def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options: Hiding) -> None:
     from tulle.rules.containers import is_table_name
 
     if options.method != "swa":
         raise ParameterError("--stream uses the sliding window: drop --method, or pass swa")
-    lists = [is_table_name(name) and _has_lists(name) for name in (source, output)]
+    lists = [
+        is_table_name(name) and format_of(name) in (Format.PARQUET, Format.ARROW)
+        for name in (source, output)
+    ]
     fimi = [not is_table_name(name) for name in (source, output)]
     if not (all(lists) or all(fimi)) or str(output).endswith(".gz"):
         raise ParameterError(
@@ -556,18 +555,6 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
         )
     if wishes.keep or options.shuffle or options.additions:
         raise ParameterError("--stream cannot shuffle, keep itemsets or add items")
-
-
-def _has_lists(name: FilePath) -> bool:
-    return format_of(name) in (Format.PARQUET, Format.ARROW)
-
-
-def _table(opened: Opened, released: Transactions, shuffle: bool, rng: Any) -> Any:
-    from tulle.rules.containers import shuffled
-
-    assert opened.restore is not None
-    frame = opened.restore(released)
-    return shuffled(frame, rng.permutation(len(frame))) if shuffle else frame
 
 
 def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def learn(
 
     Classes are predicted for the records of ``new``, or for a third of the source, kept apart.
     """
+    from tulle.io.read import open_table
     from tulle.io.write import write_table
 
     options = resolve("learn", Learning(), None, given)
@@ -66,7 +67,8 @@ def learn(
     check_files(reads, writes={"--output": output}, force=force)
     rng = as_generator(options.seed)
     with options.naming(n_clusters="--clusters", n_neighbors="--neighbours"):
-        if not _is_sketches(source):
+        sketches = Path(source).suffix == ".parquet" and "sketch" in open_table(source).schema
+        if not sketches:
             summary, found = _from_groups(source, new, options, rng)
         elif words is not None and key_file is not None:
             summary, found = _estimated(source, words, key_file)
@@ -92,12 +94,6 @@ def _refuse_contradictions(options: Learning, new: Any, key_file: Any) -> None:
         raise ParameterError("--estimate needs --key-file, and nothing else does: give both")
     if new is not None and options.classes is None:
         raise ParameterError("--new names records whose --classes are to be told: give both")
-
-
-def _is_sketches(source: FilePath) -> bool:
-    from tulle.io.read import open_table
-
-    return Path(source).suffix == ".parquet" and "sketch" in open_table(source).schema
 
 
 def _labels(source: FilePath, field: str) -> pl.Series:

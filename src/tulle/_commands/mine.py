@@ -19,9 +19,8 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
     import polars as pl
 
-    from tulle._types import FilePath, Floats
+    from tulle._types import FilePath
     from tulle.rules._blocks import MinedItemsets
-    from tulle.rules.mine import Implications
     from tulle.transactions import Transactions
 
 _SHOWN = 20
@@ -87,7 +86,7 @@ def mine(
                     f"{options.word(name)} needs all baskets in memory, and this file is larger: "
                     f"raise --memory, or take {usual}"
                 )
-        mined = _mined_in_blocks(source, options) if blockwise else _mined_whole(source, options)
+        mined = _mined(source, options, blockwise=blockwise)
     found = _framed(mined, options)
     if output is not None:
         write_table(flat(found, output), output, private=True, force=force)
@@ -111,20 +110,23 @@ def _is_large(source: FilePath, options: Mining) -> bool:
     return existing_file(source).stat().st_size * _PER_BYTE.get(kind, _PER_PACKED_BYTE) > limit
 
 
-def _mined_whole(source: FilePath, options: Mining) -> MinedItemsets:
-    from tulle._commands._baskets import open_file
-    from tulle.rules._blocks import MinedItemsets
+def _mined(source: FilePath, options: Mining, *, blockwise: bool) -> MinedItemsets:
+    from tulle._commands._baskets import open_blocks, open_file
+    from tulle.rules._blocks import MinedItemsets, mine_blocks
     from tulle.rules.mine import fewest_of_rule
     from tulle.rules.mine import mine as mine_baskets
 
+    basket, item = options.basket, options.item
     attributes = options.attributes or _joined_codes(source)
-    baskets = open_file(source, options.basket, options.item, attributes=attributes).baskets
+    if blockwise:
+        with open_blocks(source, basket, item, attributes) as blocks:
+            return mine_blocks(blocks, options.min_support)
+    baskets = open_file(source, basket, item, attributes=attributes).baskets
     minimum = support_count("mine", options.min_support, len(baskets))
     if options.support_of == "antecedent":
         confidence = confidence_share("mine", options.min_confidence)
         minimum = fewest_of_rule(minimum, confidence, "antecedent")
-    found = mine_baskets(baskets, minimum)
-    return MinedItemsets(found, baskets.names, len(baskets), baskets)
+    return MinedItemsets(mine_baskets(baskets, minimum), baskets.names, len(baskets), baskets)
 
 
 def _described(baskets: Transactions | None) -> dict[str, Any]:
@@ -154,19 +156,12 @@ def _joined_codes(source: FilePath) -> Sequence[str]:
     return ("all",) if read_manifest(source).method in (ENCODED, UNION, PEOPLE) else ()
 
 
-def _mined_in_blocks(source: FilePath, options: Mining) -> MinedItemsets:
-    from tulle._commands._baskets import open_blocks
-    from tulle.rules._blocks import mine_blocks
-
-    attributes = options.attributes or _joined_codes(source)
-    with open_blocks(source, options.basket, options.item, attributes) as blocks:
-        return mine_blocks(blocks, options.min_support)
-
-
 def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:
     """Return itemsets, or rules with the strongest first."""
     import polars as pl
 
+    from tulle._random import as_generator
+    from tulle.rules._rankings import confirmed, predictive
     from tulle.rules.mine import (
         implications,
         itemsets_frame,
@@ -188,24 +183,17 @@ def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:
             minimum = support_count("mine", options.min_support, baskets)
             rules = with_frequent_antecedents(rules, minimum)
         if options.algorithm != "apriori" and data is not None:
-            rules, values = _ranked(rules, data, options)
+            if options.algorithm == "tertius":
+                rules, values = confirmed(rules, len(data), options.best or 10)
+            else:
+                rng = as_generator(options.seed)
+                rules, values = predictive(rules, data, options.best or 100, rng)
             measure = "confirmation" if options.algorithm == "tertius" else "expected_accuracy"
             ranked = rules_frame(rules, names, baskets).drop("lift", "conviction")
             return ranked.with_columns(pl.Series(measure, values))
         found = rules_frame(rules, names, baskets)
     found = found.sort("confidence", "count", descending=True, maintain_order=True)
     return found if options.best is None else found.head(options.best)
-
-
-def _ranked(
-    rules: Implications, data: Transactions, options: Mining
-) -> tuple[Implications, Floats]:
-    from tulle._random import as_generator
-    from tulle.rules._rankings import confirmed, predictive
-
-    if options.algorithm == "tertius":
-        return confirmed(rules, len(data), options.best or 10)
-    return predictive(rules, data, options.best or 100, as_generator(options.seed))
 
 
 def flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:

@@ -81,18 +81,20 @@ def encode(
     if public is not None and report is None:
         raise ParameterError("what attackers know is only used in a report: pass --report FILE")
 
+    from tulle._attacks.sites import WARNING, warnings_of
     from tulle._random import as_generator
-    from tulle.auditing._sites import WARNING, warnings_of
     from tulle.io.read import read_batches, read_schema, read_table
     from tulle.io.write import put_batches
     from tulle.releases import releasing
-    from tulle.sites._columns import held_columns
+    from tulle.sites._columns import Dropped, Matched, Plain, held_columns
     from tulle.sites.codec import SiteCodec
 
     signer = signing_key(sign_key)
     shared = load_agreement(agreement, passphrase, key_file, release)
     held = held_columns(shared.columns, read_schema(source).names())
-    known = None if public is None else read_table(public, attacked_columns(held))
+    hidden = [c for c in held if not isinstance(c, Dropped | Plain | Matched)]  # worth an attack
+    names = [name for column in hidden for name in column.sources]
+    known = None if public is None else read_table(public, names)
     rng = as_generator(seed)  # one for all batches: they must not draw alike
     codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=rng)
     counts = {"records": 0}
@@ -140,12 +142,10 @@ class _SitePeople:
         self.parts: list[pl.Series] = []
 
     def add(self, codes: pl.DataFrame) -> None:
-        """Take in the people of a batch."""
         if self.column is not None:
             self.parts.append(codes[self.column])
 
     def check(self) -> None:
-        """Raise if somebody occurs twice."""
         import polars as pl
 
         from tulle.sites.matching import refuse_repeated
@@ -164,40 +164,26 @@ def _manifest(
     """Return what the miner may know: nothing of the source, and of a column that it is coded."""
     from tulle._random import seed_policy
     from tulle.releases import Manifest
-    from tulle.sites._columns import Dropped
+    from tulle.sites._columns import Aliased, Dropped
 
     sent = [column for column in held if not isinstance(column, Dropped)]
     # a plain digest would let the miner try guesses at a small table
     table = "" if is_sql(source) else agreement.keyed_id(digest(sources_read(source)[0]))
+    moved = ["the end of its range"] if options["clamp"] else []
+    if any(isinstance(column, Aliased) and column.other for column in agreement.columns):
+        moved.append("'other'")
+    back = " or ".join(["every code leads back to its value", *moved])
     return Manifest(
         method=ENCODED,
         parameters={**facts_of(agreement), **options},
         guarantee={"names and scales unreadable without the agreement": True},
-        verified={_back(agreement, options): True, "no two values share an alias": True},
+        verified={back: True, "no two values share an alias": True},
         columns={column.name: {"coded": _coded(column)} for column in sent},
         source={"table": table},
         output={"columns": [column.name for column in sent]},
         verdict=unmeasured(),
         seed=seed_policy(seed),
     )
-
-
-def _back(agreement: SiteAgreement, options: Mapping[str, Any]) -> str:
-    """Describe what was verified of every code, as far as it is true."""
-    from tulle.sites._columns import Aliased
-
-    moved = ["the end of its range"] if options["clamp"] else []
-    if any(isinstance(column, Aliased) and column.other for column in agreement.columns):
-        moved.append("'other'")
-    return " or ".join(["every code leads back to its value", *moved])
-
-
-def attacked_columns(held: Sequence[Coded]) -> list[str]:
-    """Return the columns of the plain table that attackers want to know."""
-    from tulle.sites._columns import Dropped, Matched, Plain
-
-    hidden = [c for c in held if not isinstance(c, Dropped | Plain | Matched)]
-    return [name for column in hidden for name in column.sources]
 
 
 def _coded(column: Coded) -> str:
@@ -216,15 +202,18 @@ def _audited(
     seed: int | None,
 ) -> tuple[list[AttackResult], dict[str, float]]:
     """Return the attacks on the codes, and whether miners still find the same."""
-    from tulle._metrics.answers import same_answers
+    from tulle._attacks.sites import attack_tables
+    from tulle._metrics.models import same_answers
     from tulle._random import as_generator
-    from tulle.auditing._sites import attack_tables
     from tulle.sites._columns import Aliased, Dropped, Matched
 
     splits = {c.name: c.split for c in held if isinstance(c, Aliased) and c.split}
     codes = codes.drop(column.name for column in held if isinstance(column, Matched))
     attacks = attack_tables(plain, codes, known, splits=splits, random_state=seed)
-    target = _target(held)
+    # miners predict the target, else the first column of categories
+    named = [column for column in held if isinstance(column, Aliased)]
+    targets = [column.name for column in named if column.role is Role.TARGET]
+    target = next(iter([*targets, *(column.name for column in named)]), None)
     if target is None:
         return attacks, {}
     mined = plain.select(
@@ -236,15 +225,6 @@ def _audited(
     return attacks, same_answers(mined, codes, target, as_generator(seed))
 
 
-def _target(held: Sequence[Coded]) -> str | None:
-    """Return the column miners predict: the target, else the first column of categories."""
-    from tulle.sites._columns import Aliased
-
-    named = [column for column in held if isinstance(column, Aliased)]
-    targets = [column.name for column in named if column.role is Role.TARGET]
-    return next(iter([*targets, *(column.name for column in named)]), None)
-
-
 def _report(
     agreement: SiteAgreement,
     held: Sequence[Coded],
@@ -254,9 +234,18 @@ def _report(
     command: str,
 ) -> Audit:
     """Return the owner's report: how columns are coded, and what an adversary makes of it."""
+    from tulle._attacks.sites import WARNING, warnings_of
     from tulle.auditing import Audit
-    from tulle.auditing._sites import WARNING
 
+    lines = warnings_of(attacks)[:-1]
+    rest = len(lines) - _MOST_TOLD
+    more = [f"{counted(rest, 'more column')}: see the attacks."] if rest > 0 else []
+    details = [*lines[:_MOST_TOLD], *more]  # what the attacks recovered, for the owner
+    after = "Run this again with --report: it attacks the codes and mines them."
+    if attacks:  # nobody has mined the codes yet
+        after = "Mine the codes and the table with the same program, and compare what it finds."
+    unmined = {**unmeasured()["use"], "next": after}
+    use: Given = {} if same else {"use": cast("Judgement", unmined)}
     columns: Section = {
         "id": "columns",
         "title": "How each column is coded",
@@ -287,33 +276,15 @@ def _report(
             "limits": [WARNING, *LIMITS, *([WHO] if _SitePeople(held).column else [])],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
-            "verdict": {"privacy": pseudonymised(_details(attacks)), **_use(attacks, same)},
+            "verdict": {"privacy": pseudonymised(details), **use},
         }
     )
 
 
-def _use(attacks: list[AttackResult], same: dict[str, float]) -> Given:
-    """Say what to do where nobody has mined the codes yet."""
-    after = "Mine the codes and the table with the same program, and compare what it finds."
-    again = "Run this again with --report: it attacks the codes and mines them."
-    use = {**unmeasured()["use"], "next": after if attacks else again}
-    return {} if same else {"use": cast("Judgement", use)}
-
-
-def _details(attacks: list[AttackResult]) -> list[str]:
-    """Return what the attacks recovered, for the owner."""
-    from tulle.auditing._sites import warnings_of
-
-    lines = warnings_of(attacks)[:-1]
-    rest = len(lines) - _MOST_TOLD
-    more = [f"{counted(rest, 'more column')}: see the attacks."] if rest > 0 else []
-    return [*lines[:_MOST_TOLD], *more]
-
-
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
     """Return the worst attack on each column; the report has them all."""
+    from tulle._attacks.sites import worst_of
     from tulle._report.words import attack_label
-    from tulle.auditing._sites import worst_of
 
     return [
         {

@@ -58,10 +58,17 @@ def join(
 
     signer = signing_key(sign_key)
     parts = [_checked(source) for source in sources]
-    _refuse_agreements(parts)
-    by = _matched_by(parts)
+    first = parts[0]
+    for part in parts:
+        if part.fingerprint != first.fingerprint:
+            raise DataError(
+                f"{part.source} was encoded under agreement {part.fingerprint}, "
+                f"{first.source} under {first.fingerprint}: their codes do not match"
+            )
+    entries = first.columns.items()  # by one of them, perhaps, people are matched
+    by = next((name for name, entry in entries if entry["coded"] == MATCHED), None)
     joined = _union(parts) if by is None else _people(parts, by)
-    words = carried(parts[0].fingerprint)
+    words = carried(first.fingerprint)
     read = sources_read(*sources, sign_key)
     with releasing(output, sources=read, sign_key=signer, force=force) as draft:
         put_batches(joined.batches, draft.file, output, words=words)
@@ -78,7 +85,6 @@ class _Joined(NamedTuple):
 
 
 def _union(parts: Sequence[_Part]) -> _Joined:
-    """Put the tables one below the other."""
     _refuse_mixture(parts)
     first, schema = parts[0], _schema(parts)
     records = sum(part.records for part in parts)
@@ -147,12 +153,6 @@ def _manifest(
     )
 
 
-def _matched_by(parts: Sequence[_Part]) -> str | None:
-    """Return the column by which people are matched, if they are."""
-    first = parts[0].columns
-    return next((name for name, entry in first.items() if entry["coded"] == MATCHED), None)
-
-
 class _Aliases:
     """Which aliases of each column occur at which site: one site's own ways of writing show here.
 
@@ -163,12 +163,10 @@ class _Aliases:
         self.sites: dict[str, list[dict[str, int]]] = {name: [] for name in names}
 
     def begin(self) -> None:
-        """Begin with another site."""
         for found in self.sites.values():
             found.append({})
 
     def count(self, codes: pl.DataFrame) -> None:
-        """Count the records of each alias."""
         for name, sites in self.sites.items():
             counts = codes[name].drop_nulls().value_counts()
             for alias, records in counts.iter_rows():
@@ -268,17 +266,6 @@ def _refuse_other_height(part: _Part, records: int) -> None:
         )
 
 
-def _refuse_agreements(parts: Sequence[_Part]) -> None:
-    """Refuse tables that were not encoded alike."""
-    first = parts[0]
-    for part in parts:
-        if part.fingerprint != first.fingerprint:
-            raise DataError(
-                f"{part.source} was encoded under agreement {part.fingerprint}, "
-                f"{first.source} under {first.fingerprint}: their codes do not match"
-            )
-
-
 def _refuse_mixture(parts: Sequence[_Part]) -> None:
     """Refuse tables of which the rows do not fit below each other, or would count twice."""
     first = parts[0]
@@ -314,7 +301,10 @@ def _schema(parts: Sequence[_Part]) -> pl.Schema:
             if not _is_empty(part, name, schema[name])
         }
         if entry["coded"] == "plain":
-            joined[name] = _plain_type(name, found)
+            if len(found) > 1 and not all(dtype.is_numeric() for dtype in found):
+                raise DataError(f"the plain column '{name}' has different types at different sites")
+            empty = [pl.DataFrame(schema={name: dtype}) for dtype in found or {pl.String()}]
+            joined[name] = pl.concat(empty, how="vertical_relaxed").schema[name]
         elif entry["coded"] in ("alias", MATCHED):
             joined[name] = pl.String()
         elif all(dtype.is_numeric() for dtype in found):
@@ -322,17 +312,6 @@ def _schema(parts: Sequence[_Part]) -> pl.Schema:
         else:
             raise DataError(f"the column '{name}' holds text at some site, not codes of numbers")
     return pl.Schema(joined)
-
-
-def _plain_type(name: str, found: set[pl.DataType]) -> pl.DataType:
-    import polars as pl
-
-    if len(found) > 1 and not all(dtype.is_numeric() for dtype in found):
-        raise DataError(f"the plain column '{name}' has different types at different sites")
-    if not found:
-        return pl.String()
-    empty = [pl.DataFrame(schema={name: dtype}) for dtype in found]
-    return pl.concat(empty, how="vertical_relaxed").schema[name]
 
 
 def _is_empty(part: _Part, name: str, dtype: pl.DataType) -> bool:

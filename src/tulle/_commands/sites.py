@@ -1,23 +1,25 @@
-"""``tulle sites summary``, ``agree`` and ``rotate``: what the sites do before any table moves."""
+"""``tulle sites summary``, ``agree``, ``rotate`` and ``decode``: what the sites do themselves."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
-from tulle.errors import DataError, KeyMaterialError, ParameterError
-from tulle.io._formats import format_of
+from tulle._files import atomic_write
+from tulle.errors import DataError, KeyMaterialError, ParameterError, TulleError
+from tulle.io._formats import Format, display_name, format_of, is_sql, readable_as
 from tulle.keys import SecretKey
+from tulle.releases import has_manifest, read_manifest
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Kind, Role, kind_of
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
     from tulle._report.model import Judgement, Verdict
     from tulle._types import FilePath
     from tulle.sites.agreement import SiteAgreement
@@ -71,11 +73,19 @@ def summarise(
     reads = {"INPUT": source, "--policy": policy}
     check_files(reads, writes={"--output": output}, force=force)
 
+    from tulle.guessing.columns import guess_columns
     from tulle.io.read import read_table
     from tulle.sites.summary import SiteSummary, written_differently
 
     table = read_table(source)
-    known = load_policy(policy, table.columns) if policy else _guessed(table)
+    if policy:
+        known = load_policy(policy, table.columns)
+    else:
+        # a column that is empty or the same everywhere may be full of news at the other sites: it
+        # must not be left out for all of them
+        guesses = guess_columns(table)
+        telling = [g for g in guesses if g.column.role is not Role.IGNORED or g.distinct > 1]
+        known = Policy(tuple(_typed(guess.column, table.schema) for guess in telling))
     summary = SiteSummary.of(table, known if known.columns else None)
     summary.save(output, force=force)
     rows = [
@@ -110,11 +120,14 @@ def agree(
     writes = {"--output": output} | (keys if is_new else {})
     check_files(reads if is_new else reads | keys, writes=writes, force=force)
     given = {name: choice for name, choice in choices.items() if choice not in (None, (), {})}
-    words = {} if policy is None else _words_of_policy(policy)
+    named = {} if policy is None else load_policy(policy).parameters.get("sites", {})
+    words = {name: f"{policy}: '{name}' in [sites]" for name in named}
     words |= {name: "--range" if name == "ranges" else f"--{name}" for name in given}
     with Options(words=words).naming():
         agreement = _agreement(summaries, policy, given)
-    notes = _warnings(summaries)
+    from tulle.sites.summary import SiteSummary, written_differently
+
+    notes = written_differently([SiteSummary.load(path) for path in summaries])
     if key_file is not None and is_new:
         SecretKey.generate().save(key_file)
         notes.append(f"key file  {key_file} (new: every site needs it)")
@@ -182,7 +195,6 @@ def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKe
 def load_agreement(
     path: FilePath, passphrase: str | None, key_file: FilePath | None, release: str | None
 ) -> SiteAgreement:
-    """Load the agreement of a file, for one release if it is named."""
     from tulle.sites.agreement import SiteAgreement
 
     agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
@@ -192,23 +204,17 @@ def load_agreement(
 def knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
     """Return the codec with the values of tables, and of vocabularies that other sites shared."""
     from tulle.io.read import read_table
+    from tulle.sites._sealed import FORMAT
 
     for path in values:
-        if _is_vocabulary(path):
+        begin = b""
+        with suppress(OSError), open(path, "rb") as file:
+            begin = file.read(64)
+        if begin.startswith(b'{"format": "' + FORMAT.encode()):
             codec.load_vocabulary(path)
         else:
             codec.learn(read_table(path))
     return codec
-
-
-def _is_vocabulary(path: FilePath) -> bool:
-    from tulle.sites._sealed import FORMAT
-
-    try:
-        with open(path, "rb") as file:
-            return file.read(64).startswith(b'{"format": "' + FORMAT.encode())
-    except OSError:
-        return False
 
 
 def carried(fingerprint: str) -> dict[str, str]:
@@ -217,7 +223,6 @@ def carried(fingerprint: str) -> dict[str, str]:
 
 
 def facts_of(agreement: SiteAgreement) -> dict[str, Any]:
-    """Return what everybody may know of an agreement."""
     return {"fingerprint": agreement.fingerprint, "generation": agreement.generation}
 
 
@@ -246,31 +251,6 @@ def _agreement(
     return SiteAgreement.create(known, **merged({"ranges": public}, wanted))
 
 
-def _warnings(summaries: Sequence[FilePath]) -> list[str]:
-    """Return what would go wrong if the sites encoded their tables now."""
-    from tulle.sites.summary import SiteSummary, written_differently
-
-    return written_differently([SiteSummary.load(path) for path in summaries])
-
-
-def _words_of_policy(policy: FilePath) -> dict[str, str]:
-    named = load_policy(policy).parameters.get("sites", {})
-    return {name: f"{policy}: '{name}' in [sites]" for name in named}
-
-
-def _guessed(table: pl.DataFrame) -> Policy:
-    """Guess kinds and roles from a table, for the columns that hold information.
-
-    One that is empty or the same everywhere may be full of news at the other sites: it must not be
-    left out for all of them.
-    """
-    from tulle.guessing.columns import guess_columns
-
-    guesses = guess_columns(table)
-    telling = [g for g in guesses if g.column.role is not Role.IGNORED or g.distinct > 1]
-    return Policy(tuple(_typed(guess.column, table.schema) for guess in telling))
-
-
 def _typed(column: Column, types: Mapping[str, Any]) -> Column:
     """Return a column as sites code it, by its type: they know no special values and no forms."""
     from tulle.sites._choices import MEASURED
@@ -281,3 +261,118 @@ def _typed(column: Column, types: Mapping[str, Any]) -> Column:
     elif kind is Kind.ORDERED:
         kind = kind_of(types[column.name])
     return Column(column.name, kind, column.role, reason=column.reason)
+
+
+# ``tulle sites decode``: what the miner sent back, in the words of the sites.
+
+_TEXT = (".txt", ".md", ".log", ".out", ".dot", ".tree", ".rules")
+
+
+def decode(
+    source: FilePath,
+    output: FilePath,
+    *,
+    agreement: FilePath,
+    passphrase: str | None = None,
+    key_file: FilePath | None = None,
+    release: str | None = None,
+    values: Sequence[FilePath] = (),
+    kind: str | None = None,
+    keep_unknown: bool = False,
+    decimals: int | None = None,
+    force: bool = False,
+) -> Done:
+    """Decode tables, rules, trees, centres and JSON; the result is for its owner only."""
+    reads = {os.path.realpath(path): path for path in (source, agreement, *values)}
+    if is_sql(output):
+        raise ParameterError("decoded results must be written to a file, not to a database")
+    check_files(reads | {"--key-file": key_file}, writes={"--output": output}, force=force)
+    suffix = Path(os.fspath(source)).suffix.lower()
+    chosen = kind or ("json" if suffix == ".json" else "text" if suffix in _TEXT else "table")
+    if decimals is not None and chosen != "text":
+        raise ParameterError(f"--decimals is for thresholds in text, not for {chosen}")
+
+    from tulle.sites.codec import SiteCodec
+
+    shared = load_agreement(agreement, passphrase, key_file, release)
+    found = _carried(source)
+    if found is not None and found != shared.fingerprint:
+        raise DataError(
+            f"{display_name(source)} was encoded under agreement {found}, but this one is "
+            f"{shared.fingerprint}: use the agreement (and --release) that it was encoded with"
+        )
+    codec = knowing(SiteCodec(shared, unknown="keep" if keep_unknown else "error"), values)
+    write = _decoded(codec, source, output, chosen, decimals)
+    with atomic_write(output, force=force, mode=0o600) as file:
+        write(file)
+    unknown = codec.unknown_count_
+    notes = [f"decoded   {output} (readable by you only)"]
+    if unknown:
+        notes.append(
+            "Unknown aliases belong to values of other sites: pass their vocabularies with "
+            "--values (tulle sites encode --vocabulary FILE)."
+        )
+    notes += [  # thresholds that do not lead back to one value
+        f"Thresholds of the column '{name}' were printed with too few digits: decoded, they may be "
+        f"off by {off:,.3g}{unit}. Ask the miner for more (export_text(tree, decimals=10))"
+        for name, (off, unit) in codec.rough_.items()
+    ]
+    return Done({**facts_of(shared), "kind": chosen, "unknown_aliases": unknown}, {}, notes)
+
+
+def _decoded(
+    codec: SiteCodec, source: FilePath, output: FilePath, kind: str, decimals: int | None
+) -> Callable[[BinaryIO], object]:
+    """Decode the result, and return a function that writes it."""
+    if kind == "text":
+        text = codec.decode_text(_text_of(source), decimals=decimals)
+        return lambda file: file.write(text.encode())
+    if kind == "json":
+        decoded = _decoded_json(codec, source)
+        return lambda file: file.write(decoded)
+    format_of(output)
+
+    from tulle.io.read import read_table
+    from tulle.io.write import put_table
+
+    table = read_table(source)
+    if kind == "centers":
+        table = codec.decode_centers(table)
+    else:
+        table = codec.decode_rules(table) if kind == "rules" else codec.inverse_transform(table)
+    return lambda file: put_table(table, file, output)
+
+
+def _decoded_json(codec: SiteCodec, source: FilePath) -> bytes:
+    try:
+        found = codec.decode_json(json.loads(_text_of(source)))
+        return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{source} is not valid text (it contains an unpaired surrogate)") from None
+    except RecursionError:
+        raise DataError(f"{source} is nested too deeply") from None
+    except TulleError:
+        raise
+    except ValueError:
+        raise DataError(f"{source} is not JSON: give its kind with --kind") from None
+
+
+def _text_of(source: FilePath) -> str:
+    try:
+        return Path(source).read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{source} is not UTF-8 text: give its kind with --kind") from None
+
+
+def _carried(source: FilePath) -> str | None:
+    """Return the fingerprint next to a table, or inside it if the manifest is lost."""
+    if has_manifest(source):
+        found = read_manifest(source).parameters.get("fingerprint")
+    elif Path(source).suffix.lower() == ".parquet" and Path(source).is_file():
+        import polars as pl
+
+        with readable_as(source, Format.PARQUET):
+            found = pl.read_parquet_metadata(Path(source)).get(CARRIED)
+    else:
+        found = None
+    return None if found is None else str(found)

@@ -89,8 +89,7 @@ def _condensing(rng: np.random.Generator) -> None:
 
 
 def _attacking(rng: np.random.Generator) -> None:
-    from tulle._attacks.nearest import nearest
-    from tulle._attacks.records import Records
+    from tulle._attacks.records import Records, nearest
 
     records = Records.of_numbers(rng.normal(size=(_MANY, 3)))
     nearest(records, records)
@@ -105,8 +104,8 @@ def _streaming(rng: np.random.Generator) -> None:
 
 
 def _mining(rng: np.random.Generator) -> None:
-    from tulle.rules._measures import MinedRules
     from tulle.rules._search import Impact
+    from tulle.rules._sensitive import MinedRules
     from tulle.rules.hider import RuleHider
     from tulle.rules.mine import mine_rules
     from tulle.transactions.fimi import read_fimi, write_fimi

@@ -24,8 +24,11 @@ _LEAST_LEVELS = 8  # values of a column that a straight line is looked for in
 _MOST_TENS = 6  # powers of ten besides a product
 _FRACTION = 0.6  # slopes below that may be 1 over a whole number
 _MOST_DIGITS = 8  # of the slope of a straight line
-_ALL_DIGITS = 16  # of its start: columns are centred at a mean, which has as many as it has
+_ALL_DIGITS = 18  # of its start: columns are centred at a mean, which has as many as it has
 _EXACT = 1e-12
+_FEW_DIGITS = 4  # of the factors of a sum that are not 1
+_FEW_TERMS = 3
+_NOTHING = 1e-6  # of the spread of a sum: what a part adds that is none
 _WORST = 0.01  # share of the records that fit a sum worst, exceptions perhaps
 _ROUGH = 0.02  # of a column's spread, by which a sum may be off before factors are whole
 _LEAST_SET = 3  # columns of which one is 1
@@ -197,6 +200,30 @@ class Numbers:
                     about = (self.names[target], self.names[place])
                     yield f"{quote(about[0])} = {text}", about
 
+    def _centred(self, target: int, levels: Ints) -> Iterator[Candidate]:
+        """Yield ``(x - c) * z``: an interaction with a column less a constant."""
+        if levels[target] < _FEW_LEVELS:
+            return
+        rows = self._rows(target)
+        base, value = self.sample[rows], self.sample[rows, target]
+        for last in np.flatnonzero((levels > 1) & (np.arange(len(levels)) != target)).tolist():
+            z = base[:, last]
+            used = (z != 0) & ~np.isnan(z) & ~np.isnan(value)
+            if used.sum() < _FEW_LEVELS or (value[z == 0] != 0).any():
+                continue
+            with np.errstate(all="ignore"):
+                away = np.nan_to_num(base[used], nan=np.inf) - (value[used] / z[used])[:, None]
+                start = np.median(away, axis=0)
+                slack = closeness(self.units[target], np.abs(value[used]))[:, None]
+                misses = (np.abs((away - start) * z[used][:, None]) > slack).sum(axis=0)
+            spread = np.ptp(np.nan_to_num(base[used]), axis=0)
+            for first in np.flatnonzero((misses <= _MISSES) & (spread > 0) & (start != 0)).tolist():
+                if first in (target, last) or np.isnan(base[used, first]).any():
+                    continue
+                names = self.names[target], self.names[first], self.names[last]
+                less = _added("{}", -float(f"{start[first]:.12g}")).format(quote(names[1]))
+                yield f"{quote(names[0])} = ({less}) * {quote(names[2])}", names
+
     # -- sums -------------------------------------------------------------------------------------
 
     def sums(self, least: float) -> Iterator[Candidate]:
@@ -230,6 +257,7 @@ _FINDS: tuple[Callable[[Numbers, int, Ints], Iterator[Candidate]], ...] = (
     *(partial(Numbers._of_one, form=form) for form in _OF_ONE),
     *(partial(Numbers._line, steep=steep) for steep in (True, False)),
     *(partial(Numbers._of_two, form=form) for form in _OF_TWO),
+    Numbers._centred,
 )
 
 
@@ -251,22 +279,36 @@ def _shortest(x: Floats, y: Floats, unit: float | None) -> str | None:
     whole = round(1 / slope) if 0 < abs(slope) < _FRACTION else 0
     shorts = [(1 / whole, f"{{}} / {whole}")] if whole else []
     rounded = (float(f"{slope:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
-    shorts += [(short, "{}" if short == 1 else f"{short:.12g} * {{}}") for short in rounded]
+    full = float(np.ptp(y) / np.ptp(x)) * (1 if slope > 0 else -1)  # of a column that was scaled
+    shorts += [
+        (short, "{}" if short == 1 else f"{_plain(short)} * {{}}") for short in (*rounded, full)
+    ]
+    found = None
     for short, text in shorts:
         rest = float(np.median(y - short * x))
         starts = [float(f"{rest:.{places}g}") if places else 0.0 for places in range(_ALL_DIGITS)]
         away = [np.abs(short * x + start - y) for start in starts]
         near = [place for place, one in enumerate(away) if (one > slack).mean() <= _WORST / 2]
         exact = [place for place in near if away[place].max() <= _EXACT * np.abs(y).max()]
-        if near:
-            return _added(text, starts[(exact or near)[0]]) if short else None
-    return None
+        if near and not short:
+            return None
+        if exact:  # of a column that was centred, the start that gives its numbers bit for bit
+            best = max(exact, key=lambda place: int((away[place] == 0).sum()))
+            return _added(text, starts[best])
+        if near and found is None:
+            found = _added(text, starts[near[0]])
+    return found
 
 
 def _added(text: str, start: float) -> str:
     if text == "-1 * {}" and start:
-        return f"{start:.16g} - {{}}"
-    return f"{text} {'+' if start > 0 else '-'} {abs(start):.16g}" if start else text
+        return f"{_plain(start)} - {{}}"
+    return f"{text} {'+' if start > 0 else '-'} {_plain(abs(start))}" if start else text
+
+
+def _plain(number: float) -> str:
+    """Write a number with all the digits that it takes to read it back, without an exponent."""
+    return str(np.format_float_positional(number, trim="-"))
 
 
 def _least_squares(base: Floats, target: Floats) -> Floats:
@@ -278,8 +320,8 @@ def _least_squares(base: Floats, target: Floats) -> Floats:
 def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None:
     """Return the factors with which columns add up to another; None if they do not.
 
-    The first is what is added; the others are 1 and -1, or 1 over how many there are. Without any,
-    they add up in another way.
+    The first is what is added; the others are 1 and -1, or 1 over how many there are, or have few
+    digits. Without any, they add up in another way.
     """
     if len(basis) < 2:
         return None
@@ -302,7 +344,10 @@ def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None
     whole[0] = float(f"{np.median(target - base @ whole):.6g}")
     plain = mean or (len(used) and np.abs(whole[used]).max() == 1 == np.abs(whole[used]).min())
     if not plain or np.median(np.abs(base @ whole - target)) > _ROUGH * spread:
-        return []
+        short = np.array([float(f"{factor:.{_FEW_DIGITS}g}") for factor in factors])
+        short[np.abs(factors) * scale <= _NOTHING * spread] = 0.0
+        exact = np.abs(base @ short - target).max() <= _EXACT * max(1.0, np.abs(target).max())
+        return short.tolist() if exact and 1 < np.count_nonzero(short[1:]) <= _FEW_TERMS else []
     return [0.0 if abs(factor) < 1e-9 else float(factor) for factor in whole]
 
 
@@ -310,6 +355,8 @@ def _as_sum(
     target: str, terms: Sequence[tuple[float, str]], added: float, names: Sequence[str]
 ) -> str:
     """Write a sum, the total alone on the left if there is one."""
+    if any(abs(factor) != 1 for factor, _ in terms) and len({factor for factor, _ in terms}) > 1:
+        return f"{quote(target)} = {_weighted(terms, added)}"
     negative = [name for factor, name in terms if factor < 0]
     positive = [name for factor, name in terms if factor > 0]
     if 0 < terms[0][0] < 1:
@@ -325,6 +372,18 @@ def _as_sum(
     text = " ".join(f"{sign} {quote(name)}" for sign, name in signed).removeprefix("+ ")
     text += f" {'+' if added > 0 else '-'} {abs(added):.12g}" if added else ""
     return f"{quote(target)} = {text}"
+
+
+def _weighted(terms: Sequence[tuple[float, str]], added: float) -> str:
+    parts = [
+        (
+            "-" if factor < 0 else "+",
+            ("" if abs(factor) == 1 else f"{_plain(abs(factor))} * ") + name,
+        )
+        for factor, name in ((factor, quote(name)) for factor, name in terms)
+    ]
+    parts += [("-" if added < 0 else "+", _plain(abs(added)))] if added else []
+    return " ".join(f"{sign} {part}" for sign, part in parts).removeprefix("+ ")
 
 
 # -- sets ----------------------------------------------------------------------------------------

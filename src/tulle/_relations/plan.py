@@ -311,7 +311,7 @@ class Planner:
         own = with_cells(column, f"{step.target}\0own", ~formed | states)
         if self._are_enough(~missing_of(own)):
             extra.append(own)
-            step = replace(step, own=own.name)
+            step = replace(step, own=own.name, whole=not self._are_enough(~formed & ~there))
         gone = formed & ~there & ~states
         drawn = isinstance(step, Computed) and step.distance is not None
         if not drawn and self._are_enough(gone):
@@ -341,7 +341,7 @@ class Planner:
         *known, answer = (take_rows(column, rows) for column in columns)
         people = None if self.people is None else self.people[rows]
         weights = weigh_people(self.people, self.frame.height)[rows]
-        first = fit_dependency(known[0], answer, self.k, weights)
+        first = fit_dependency(known[0], answer, self.k, weights, people)
         if first is not None:
             longer = fit_longer(known, answer, self.k, people)
             step = Mapped(target, tuple(sources), first, longer)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -213,6 +214,11 @@ class RelationSearch:
     def _is_time(self, name: str) -> bool:
         return self.types[name] in (pl.Date, pl.Datetime)
 
+    def _clock(self, name: str) -> Any:
+        """Return what a column counts: days, hours of a day, a time that passes, or a number."""
+        dtype = self.types[name]
+        return "day" if self._is_time(name) else dtype.base_type() if dtype.is_temporal() else ""
+
     def _explains(self, *names: str) -> bool:
         if any({*names} <= known for known in self.explained):
             return True
@@ -345,7 +351,7 @@ class RelationSearch:
         }
         quantities = [name for name in self.numbers if levels[name] >= _LEAST_LEVELS]
         for first, last in combinations(quantities, 2):
-            if self._is_time(first) != self._is_time(last):
+            if self._clock(first) != self._clock(last):
                 continue
             if self._explains(first, last) and not self._is_time(first):
                 continue
@@ -496,7 +502,7 @@ class RelationSearch:
     def _dependencies(self) -> Iterator[Proposal]:
         """Return the columns that follow from another one."""
         columns = [one for name, one in self.columns.items() if name not in self.computed]
-        for one in find_dependencies(columns, self.k, self._weights):
+        for one in find_dependencies(columns, self.k, self._weights, persons=self.people):
             if self._explains(one.source, one.target):
                 continue
             text = f"{quote(one.source)} -> {quote(one.target)}"

@@ -29,7 +29,6 @@ from tulle._report.model import (
     Result,
     Table,
     Verdict,
-    Whole,
     completed,
 )
 from tulle._report.verdict import HEADLINES, grade, verdict
@@ -67,10 +66,10 @@ def edition_of(result: Result, edition: str) -> Edition:
     return _public(whole, k)
 
 
-def _public(whole: Whole, k: int) -> Edition:
+def _public(whole: Result, k: int) -> Edition:
     least = k / max(k, whole["records"] or 1000 * k)  # a share of the records that counts k
     told = _told(whole["attacks"])
-    shown: Whole = {
+    shown: Result = {
         **whole,
         "metrics": {
             name: _counted(value, least * _COUNTING[name])
@@ -101,7 +100,7 @@ def _public(whole: Whole, k: int) -> Edition:
         "use": _quoting(judged["use"], quoted["use"], USE, "use" in given),
     }
     # whom attacks could be tried on decides what the verdict advises, and is nobody's business
-    unsaid: Whole = {**shown, "people": None, "apart": None}
+    unsaid: Result = {**shown, "people": None, "apart": None}
     return {**unsaid, "k": k, "edition": "public", "verdict": final}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tulle._plurals import counted
-from tulle._report.model import Judgement, Level, Whole
+from tulle._report.model import Judgement, Level, Result
 from tulle._report.words import WRITTEN, number
 
 # the words of advice that costs privacy
@@ -81,7 +81,7 @@ def strain(measure: str, value: float, compared: int | None) -> float | None:
     return round(min(3.0, max(0.0, gone / way)), 3)
 
 
-def fitness(result: Whole) -> Judgement:
+def fitness(result: Result) -> Judgement:
     """Return the judgement on fitness for use."""
     judged = _measured(result)
     if not judged:
@@ -100,7 +100,7 @@ def fitness(result: Whole) -> Judgement:
     return {"level": level, "reason": reason, "next": after, "details": details}
 
 
-def lost_in(result: Whole) -> str | None:
+def lost_in(result: Result) -> str | None:
     """Return the column or pair in which use is poor, where smaller groups would mend it."""
     poor = [limit for level, limit, _ in _measured(result) if level != "good"]
     places = [result["where"].get(x.measure) for x in poor if x.after is _SMALLER_GROUPS]
@@ -108,7 +108,7 @@ def lost_in(result: Whole) -> str | None:
     return next((place for place in places if place and place.startswith("column")), None)
 
 
-def _measured(result: Whole) -> list[tuple[Level, Limit, float]]:
+def _measured(result: Result) -> list[tuple[Level, Limit, float]]:
     """Return the measures that have limits, the worst first."""
     judged = [
         (level, limit, value)

@@ -174,12 +174,11 @@ class Section(TypedDict):
     owner_only: NotRequired[bool]
 
 
-class Parts(TypedDict, total=False):
-    """Everything in a result except its title; omitted parts are empty."""
+class Shown(TypedDict, total=False):
+    """Everything in a result that every edition may show; what is not there is empty."""
 
     summary: str
     guarantee: Guarantee | None
-    k: int | None  # the least number of records behind a public aggregate
     records: int | None  # how many there are (or people); fewer than k: no public edition
     compared: int | None  # records of the smaller of original and release, which metrics compare
     people: int | None  # whom attacks could be tried on: in the data,
@@ -193,7 +192,6 @@ class Parts(TypedDict, total=False):
     gates: list[Gate]
     command: str
     provenance: dict[str, Any]  # name -> word, number or dictionary
-    verdict: Given | Verdict | None  # what is left out follows from the figures
     context: dict[str, str]  # of the policy: who receives it, what for, who decides
     attackers: list[Attacks]
     smallest_group: int | None  # people in it, if the release is made of groups
@@ -202,6 +200,13 @@ class Parts(TypedDict, total=False):
     accepted_risk: str  # why it was released although the verdict is bad
     untried: str  # what to do where no attack was tried
     where: dict[str, str]  # of a metric about the worst column or pair: which one that is
+
+
+class Parts(Shown, total=False):
+    """Everything in a result except its title."""
+
+    k: int | None  # the least number of records behind a public aggregate
+    verdict: Given | Verdict | None  # what is left out follows from the figures
 
 
 class Result(Parts):
@@ -216,81 +221,38 @@ class Changes(Parts, total=False):
     title: str
 
 
-class _Present(TypedDict):
+class Edition(Shown):
+    """A result as one edition shows it, with every part present."""
+
     title: str
-    summary: str
-    guarantee: Guarantee | None
-    records: int | None
-    compared: int | None
-    people: int | None
-    apart: int | None
-    splits: int
-    metrics: dict[str, float]
-    behind: dict[str, int]
-    attacks: dict[str, AttackFigures]
-    sections: list[Section]
-    limits: list[str]
-    gates: list[Gate]
-    command: str
-    provenance: dict[str, Any]
-    context: dict[str, str]
-    attackers: list[Attacks]
-    smallest_group: int | None
-    tried: list[int]
-    remedy: str
-    accepted_risk: str
-    untried: str
-    where: dict[str, str]
-
-
-class Whole(_Present):
-    """A result with every part present."""
-
-    k: int | None
-    verdict: Given | Verdict | None
-
-
-class Edition(_Present):
-    """A result as one edition shows it."""
-
     edition: str
     k: int
     verdict: Verdict
 
 
+_EMPTY: dict[str, tuple[str, ...]] = {  # what stands for a part that is not given
+    "str": ("summary", "command", "remedy", "accepted_risk"),
+    "list": ("limits", "gates", "attackers", "tried", "sections"),
+    "dict": ("metrics", "behind", "attacks", "provenance", "where", "context"),
+}
+_UNKNOWN = ("guarantee", "k", "records", "compared", "people", "apart", "verdict", "smallest_group")
 _ATTACK_IT = "attack it: tulle audit ORIGINAL RELEASE --control CONTROL"
 
 
-def completed(result: Result) -> Whole:
-    """Return the result with every optional part present."""
-    return {
-        "title": result["title"],
-        "summary": result.get("summary", ""),
-        "guarantee": result.get("guarantee"),
-        "k": result.get("k"),
-        "records": result.get("records"),
-        "compared": result.get("compared"),
-        "people": result.get("people"),
-        "apart": result.get("apart"),
-        "splits": result.get("splits", 0),
-        "metrics": result.get("metrics", {}),
-        "behind": result.get("behind", {}),
-        "attacks": result.get("attacks", {}),
-        "sections": [_section(s, place) for place, s in enumerate(result.get("sections", []))],
-        "limits": result.get("limits", []),
-        "gates": result.get("gates", []),
-        "command": result.get("command", ""),
-        "provenance": result.get("provenance", {}),
-        "verdict": result.get("verdict"),
-        "context": {name: result.get("context", {}).get(name, "") for name in CONTEXT},
-        "attackers": result.get("attackers", []),
-        "smallest_group": result.get("smallest_group"),
-        "tried": result.get("tried", []),
-        "remedy": result.get("remedy", ""),
-        "accepted_risk": result.get("accepted_risk", ""),
-        "untried": result.get("untried", _ATTACK_IT),
-        "where": result.get("where", {}),
+def completed(result: Result) -> Result:
+    """Add the parts that a result does not have, and the words that its blocks leave out."""
+    whole: dict[str, Any] = {
+        **dict.fromkeys(_EMPTY["str"], ""),
+        **{name: [] for name in _EMPTY["list"]},
+        **{name: {} for name in _EMPTY["dict"]},
+        **dict.fromkeys(_UNKNOWN),
+        "splits": 0,
+        "untried": _ATTACK_IT,
+        **result,
     }
+    whole["sections"] = [_section(s, place) for place, s in enumerate(whole["sections"])]
+    whole["context"] = {name: whole["context"].get(name, "") for name in CONTEXT}
+    return cast(Result, whole)
 
 
 def _section(section: Section, place: int) -> Section:

@@ -12,19 +12,18 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from tulle._attacks.result import AttackFigures
-from tulle._charts import spec
 from tulle._files import atomic_write
 from tulle._json import plain
 from tulle._report.editions import COUNTS, edition_of
 from tulle._report.fitness import graded, strain
-from tulle._report.model import Chart, Edition, Result, Section
+from tulle._report.model import Chart, Edition, Result
 from tulle._report.verdict import advice, grade
 from tulle._report.words import (
     BOUND,
@@ -66,6 +65,8 @@ class _Page(Edition):
 def render(result: Result, edition: str = "owner") -> str:
     """Render one self-contained HTML page; ``edition`` is owner or public."""
     shown, charted, charts = parts(result, edition)
+    from tulle._charts import spec
+
     specs = {name: spec(kind, rows) for name, (kind, rows) in charts.items()}
     page = environment().get_template("page.html")
     driver = _template_text("charts.js")
@@ -104,8 +105,10 @@ def to_json(result: Result, edition: str = "owner") -> str:
 
 
 def markdown(result: Result, edition: str = "owner") -> str:
-    """Render the result as Markdown."""
-    return _as_markdown(_prepared(result, edition))
+    """Render the result as Markdown: the story of the page, without the pictures."""
+    written = environment().overlay(finalize=_inline).get_template("page.md")
+    text = written.render(shown=_prepared(result, edition))
+    return re.sub(r"\n{3,}", "\n\n", str(text)).strip() + "\n"
 
 
 def save(
@@ -302,6 +305,7 @@ def environment(*packages: str) -> Any:
     environment.filters["share"] = lambda value: number(value, "share")
     environment.filters["attack_label"] = attack_label
     environment.filters["control_words"] = control_words
+    environment.filters["fenced"] = _fenced
     environment.globals["most_rows"] = _TABLE_ROWS
     environment.globals["context_fields"] = CONTEXT
     environment.globals["bound"] = BOUND
@@ -341,142 +345,22 @@ def for_script(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-# Markdown tells the same story as the page, without the pictures.
+def _fenced(text: str) -> Any:
+    """Keep the text unchanged, within a fence that nothing in it can close."""
+    from markupsafe import Markup
 
-
-def _as_markdown(shown: _Page) -> str:
-    return "\n".join(line for part in _parts(shown) for line in (*part, "")) + "\n"
-
-
-def _parts(shown: _Page) -> Iterator[Sequence[str]]:
-    yield [f"# {_inline(shown['title'])}"]
-    yield [f"**May we send it? {shown['answer'][0]}** {shown['answer'][1]}"]
-    if shown["worst"]:
-        yield [_inline(f"The worst attack ({shown['worst']['label']}): {shown['worst']['text']}")]
-    privacy, use = shown["verdict"]["privacy"], shown["verdict"]["use"]
-    for about, judged in (("Privacy", privacy), ("Use", use)):
-        yield [f"**{about} ({judged['level']}). {_inline(judged['reason'])}**"]
-        yield [f"Next: {_inline(judged['next'])}"]
-        if judged["details"]:
-            yield [f"- {_inline(detail)}" for detail in judged["details"]]
-    if shown["summary"]:
-        yield [_inline(shown["summary"])]
-    yield from _context_parts(shown)
-    yield from _data_parts(shown)
-    yield from _identifiability_parts(shown)
-    yield from _governance_parts(shown)
-
-
-def _context_parts(shown: _Page) -> Iterator[Sequence[str]]:
-    fields = [[text, shown["context"][name] or "(empty)"] for name, text in CONTEXT.items()]
-    yield ["## Context", "", *_table(["", ""], fields)]
-    if shown["attackers"]:
-        rows = [[a["name"], a["who"], a["knows"]] for a in shown["attackers"]]
-        yield ["### Who attacks", "", *_table(["attacker", "who", "knows"], rows)]
-
-
-def _data_parts(shown: _Page) -> Iterator[Sequence[str]]:
-    yield ["## Data"]
-    if shown["guarantee"]:
-        yield ["### Guarantee", "", _inline(shown["guarantee"]["text"])]
-        promises = shown["guarantee"]["rows"]
-        if promises:
-            cells = [[row["name"], row["asked"], row["found"], row["holds"]] for row in promises]
-            yield _table(["guarantee", "required", "found", "holds"], cells)
-    header = ["measure", "value", "meaning", "what to do"]
-    for title, peers in (("Measures", False), ("The figures that others print", True)):
-        figures = [f for f in shown["figures"] if (f["about"] == "peers") is peers]
-        rows = [[f["label"], f["text"], f["help"], f["advice"]] for f in figures]
-        if rows:
-            yield [f"### {title}", "", *_table(header, rows)]
-    for section in shown["sections"]:
-        if section["part"] == "data":
-            yield from _section(section)
-
-
-def _identifiability_parts(shown: _Page) -> Iterator[Sequence[str]]:
-    yield ["## Identifiability"]
-    if shown["gates"]:
-        gates = [[g["name"], g["limit"], g["value"], g["holds"]] for g in shown["gates"]]
-        yield ["### Gates", "", *_table(["gate", "limit", "value", "holds"], gates)]
-    if shown["presets"]:
-        rows = [[f"k = {p['k']}", p["holds"], p["source"]] for p in shown["presets"]]
-        yield ["### Customary group sizes", "", BOUND, "", *_table(["", "met", "source"], rows)]
-    if shown["questions"]:
-        rows = [
-            [q["name"], q["question"], q["worst"], number(q["risk"], "share"), q["finding"]]
-            for q in shown["questions"]
-        ]
-        header = ["criterion", "question", "worst attack", "excess", "finding"]
-        yield ["### Three questions", "", *_table(header, rows)]
-    if shown["attacks"]:
-        yield ["### Attacks", "", *_attack_table(shown["attacks"], shown["findings"])]
-    if shown["remedies"]:
-        yield [f"- {_inline(r['against'])}: {_inline(r['advice'])}." for r in shown["remedies"]]
-    for section in shown["sections"]:
-        if section["part"] == "identifiability":
-            yield from _section(section)
-    if shown["limits"]:
-        limits = [f"- {_inline(limit)}" for limit in shown["limits"]]
-        yield ["### What this does not protect", "", *limits]
-
-
-def _governance_parts(shown: _Page) -> Iterator[Sequence[str]]:
-    yield ["## Governance"]
-    if shown["accepted_risk"]:
-        yield [f"Accepted risk: {_inline(shown['accepted_risk'])}"]
-    if shown["command"]:
-        yield ["### How it was made", "", *_fenced(shown["command"])]
-    if shown["provenance"]:
-        yield _table(["", ""], [[n, as_given(value)] for n, value in shown["provenance"].items()])
-
-
-def _attack_table(attacks: Mapping[str, AttackFigures], findings: Mapping[str, str]) -> list[str]:
-    header = ["attack", "rate", "95 % interval", "guessing", "control", "risk", "finding"]
-    rows = []
-    for name, a in attacks.items():
-        rate, low, high, guess, control, risk = (
-            number(a[field], "share")
-            for field in ("rate", "low", "high", "baseline", "control", "risk")
-        )
-        cells = [rate, f"{low} to {high}", guess, control, risk, findings[name]]
-        rows.append([attack_label(name), *cells])
-    return _table(header, rows)
-
-
-def _section(section: Section) -> Iterator[Sequence[str]]:
-    yield [f"### {_inline(section['title'])}", "", _inline(section["text"])]
-    for block in section["blocks"]:
-        if block["type"] == "facts":
-            rows = [[r["name"], number(r["value"], r["style"]), r["help"]] for r in block["rows"]]
-            yield _table(["", "value", "meaning"], rows)
-        elif block["type"] == "table":
-            yield _table(block["columns"], block["rows"])
-        elif block["type"] == "list":
-            yield [f"- {_inline(line)}" for line in block["rows"]]
-        else:
-            yield [f"*{_inline(block['title'] or block['chart'])}* (chart: see the HTML report)"]
-
-
-def _fenced(text: str) -> list[str]:
-    """Return the text unchanged, within a fence that nothing in it can close."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return [fence, text, fence]
+    return Markup(f"{fence}\n{text}\n{fence}")
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    lines = [_row(header), "|" + " --- |" * len(header)]
-    return lines + [_row(row) for row in rows]
+def _inline(value: Any) -> Any:
+    """Write a value so that it cannot start markup, break out of a table or carry HTML."""
+    from markupsafe import Markup
 
-
-def _row(cells: Sequence[Any]) -> str:
-    return "| " + " | ".join(_inline(number(cell)) for cell in cells) + " |"
-
-
-def _inline(text: str) -> str:
-    """Return text that cannot start markup, break out of a table cell or carry HTML."""
-    inline = " ".join(str(text).split())
+    if isinstance(value, Markup):
+        return value
+    inline = " ".join(number(value).split())
     for character in "\\`*_[]|":
         inline = inline.replace(character, "\\" + character)
-    return inline.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return Markup(inline.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))

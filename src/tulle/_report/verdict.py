@@ -21,11 +21,11 @@ import math
 from collections.abc import Mapping
 from statistics import NormalDist
 
-from tulle._attacks.copies import BEYOND_CHANCE
+from tulle._attacks.linkage import BEYOND_CHANCE
 from tulle._attacks.result import AttackFigures
 from tulle._plurals import counted
 from tulle._report.fitness import SMALLER, fitness, lost_in
-from tulle._report.model import Gate, Judgement, Level, Verdict, Whole
+from tulle._report.model import Gate, Judgement, Level, Result, Verdict
 from tulle._report.words import PRESETS, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
@@ -93,7 +93,7 @@ _DECIDE = (
 )
 
 
-def verdict(result: Whole) -> Verdict:
+def verdict(result: Result) -> Verdict:
     """Return the judgements on privacy and on use; what a family judged itself stands."""
     given = result["verdict"] or {}
     privacy, use = given.get("privacy") or _privacy(result), given.get("use") or fitness(result)
@@ -112,7 +112,7 @@ def verdict(result: Whole) -> Verdict:
     return {"privacy": privacy, "use": use}
 
 
-def _steps(result: Whole) -> tuple[str, ...]:
+def _steps(result: Result) -> tuple[str, ...]:
     """Return what helps where more protection would cost use, and less would cost privacy."""
     read = inferred(result["attacks"])
     column = lost_in(result) or (f"column '{read}'" if read else "columns that nobody needs")
@@ -136,7 +136,7 @@ def inferred(attacks: Mapping[str, AttackFigures]) -> str | None:
     return read[0].partition(":")[2].partition(" (")[0] if read else None
 
 
-def _privacy(result: Whole) -> Judgement:
+def _privacy(result: Result) -> Judgement:
     broken, attacks = _broken(result), result["attacks"]
     grave, notable, unclear = (_graded(attacks, g) for g in ("grave", "notable", "undecided"))
     if broken:
@@ -183,7 +183,7 @@ def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
 
 
 def _not_decided(
-    attacks: Mapping[str, AttackFigures], names: list[str], result: Whole
+    attacks: Mapping[str, AttackFigures], names: list[str], result: Result
 ) -> Judgement:
     """Say how many attacks were tried on too few people, and how many people it would take."""
     people, apart = result["people"], result["apart"]
@@ -234,7 +234,7 @@ def _round_up(count: int) -> str:
     return f"{-(-count // step) * step:,}"
 
 
-def _broken(result: Whole) -> list[str]:
+def _broken(result: Result) -> list[str]:
     promises = result["guarantee"]["rows"] if result["guarantee"] else []
     reasons = [
         f"Guarantee not met: {row['name']} is {number(row['found'])}, required "

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._people import distinct_people
 from tulle._shape.columns import CategoryColumn, Column, NumberColumn, cells_of
 from tulle._threads import on_all_cores
 from tulle._types import Floats, Ints
@@ -42,7 +43,6 @@ class Dependency:
     codes: bool  # whether answers are codes of categories
 
     def restore(self, values: Floats | Ints, rng: np.random.Generator) -> Floats | Ints:
-        """Return the target's values for the source's."""
         keys = np.asarray(values, dtype=float)
         if np.issubdtype(np.asarray(values).dtype, np.integer):  # codes, of which -1 is missing
             keys = np.where(keys < 0, np.nan, keys)
@@ -91,18 +91,20 @@ def find_dependencies(
     *,
     keep: str | None = None,
     rng: np.random.Generator | None = None,
+    persons: Ints | None = None,
 ) -> list[Dependency]:
     """Find the columns that follow from another one that stays.
 
     The finest columns are looked at first, so that chains end in a column that is kept, and of
     two that follow from one another the category stays. ``keep`` is never left out. How many
     exceptions are too many is drawn by ``rng``: a map that one more exception breaks for sure would
-    tell of it.
+    tell of it. ``people`` is what each row counts; where ``persons`` say whose it is, a value that
+    everybody has in one of many rows is held by all of them.
     """
     found: list[Dependency] = []
     kept: list[_Discrete] = []
     size = len(people) * len(columns)
-    all_of_them = on_all_cores(lambda column: _discrete(column, k, people), columns, size)
+    all_of_them = on_all_cores(lambda column: _discrete(column, k, people, persons), columns, size)
     sample = np.linspace(0, len(people) - 1, min(len(people), _SAMPLE)).astype(np.int64)
     looked = 0
     for target in sorted(all_of_them, key=lambda one: (-_fineness(one), one.is_number)):
@@ -125,13 +127,16 @@ def find_dependencies(
     return found
 
 
-def fit_dependency(source: Column, target: Column, k: int, people: Floats) -> Dependency | None:
+def fit_dependency(
+    source: Column, target: Column, k: int, people: Floats, persons: Ints | None = None
+) -> Dependency | None:
     """Map one column to another that is said to follow from it, whatever few rows say.
 
     Every entry is what at least ``k`` people share. Returns None if there is none.
     """
-    first, second = _discrete(source, k, people), _discrete(target, k, people)
-    return _stepwise(first, second, people, k, 0.0) or _majority(first, second, people, k)
+    first, second = (_discrete(column, k, people, persons) for column in (source, target))
+    stretches = _stepwise(first, second, people, k, 0.0)
+    return stretches or _majority(first, second, people, k, persons)
 
 
 def _fineness(one: _Discrete) -> int:
@@ -143,18 +148,24 @@ def _fineness(one: _Discrete) -> int:
     return int(one.common.sum()) if covered else len(one.values)
 
 
-def _discrete(column: Column, k: int, people: Floats) -> _Discrete:
+def _discrete(column: Column, k: int, people: Floats, persons: Ints | None) -> _Discrete:
     raw = np.asarray(cells_of(column), dtype=float)
     if isinstance(column, CategoryColumn):
         raw = np.where(raw < 0, np.inf, raw)
     values, codes = np.unique(np.where(np.isnan(raw), np.inf, raw), return_inverse=True)
-    held: Floats = np.bincount(codes.reshape(-1), weights=people, minlength=len(values)).astype(
-        float
-    )
+    codes = codes.reshape(-1)
+    held = _held(codes, len(values), people, persons)
     common = held >= k - _SLACK
     if isinstance(column, CategoryColumn) and column.other is not None:
         common &= values != column.other
-    return _Discrete(column, values, codes.reshape(-1), held, common)
+    return _Discrete(column, values, codes, held, common)
+
+
+def _held(codes: Ints, size: int, people: Floats, persons: Ints | None) -> Floats:
+    """Return how many people hold each code: by what rows count, or different ones."""
+    if persons is None:
+        return np.bincount(codes, weights=people, minlength=size).astype(float)
+    return distinct_people(np.where(people > 0, codes, -1), persons, size).astype(float)
 
 
 def _may_follow(source: _Discrete, target: _Discrete, sample: Ints) -> bool:
@@ -202,12 +213,13 @@ def _valuewise(
 
 
 def _usual(
-    source: _Discrete, target: _Discrete, rows: Ints, people: Floats
+    source: _Discrete, target: _Discrete, rows: Ints, people: Floats, persons: Ints | None = None
 ) -> tuple[Ints, Ints, Floats]:
     """Return each value of the source, the target's commonest value with it, and of how many."""
     width = len(target.values)
     pairs, place = np.unique(source.codes[rows] * width + target.codes[rows], return_inverse=True)
-    held: Floats = np.bincount(place.reshape(-1), weights=people[rows]).astype(float)
+    whose = None if persons is None else persons[rows]
+    held = _held(place.reshape(-1), len(pairs), people[rows], whose)
     key, answer = pairs // width, pairs % width
     best = np.lexsort((-held, ~target.common[answer], key))  # never an answer of few people
     first = best[np.r_[True, key[best][1:] != key[best][:-1]]]
@@ -215,13 +227,13 @@ def _usual(
 
 
 def _majority(
-    source: _Discrete, target: _Discrete, people: Floats, least: int
+    source: _Discrete, target: _Discrete, people: Floats, least: int, persons: Ints | None = None
 ) -> Dependency | None:
     """Map each value of ``k`` people to the commonest value with it, if ``least`` share that."""
     rows = source.of_common()
     if not len(rows):
         return None
-    key, answer, held = _usual(source, target, rows, people)
+    key, answer, held = _usual(source, target, rows, people, persons)
     enough = (held >= least - _SLACK) & target.common[answer]
     if not enough.any():
         return None
@@ -312,7 +324,6 @@ def _smoothed(answers: Ints, held: Floats, allowed: float) -> tuple[Ints, float]
 
 
 def _between(low: float, high: float, decimals: int | None) -> float:
-    """Return the roundest number that separates two values: ``low <= number < high``."""
     for places in range(-12, 13):
         number = np.floor(np.round(high * 10.0**places, 6)) / 10.0**places
         if number >= high:

@@ -45,6 +45,8 @@ _TREES = 3  # of a column: there are many more rows to grow on than people
 _GROWN_ON = 0.85  # of the people, each tree on others
 _TRIES = 60  # of a row that breaks a rule
 _RISES = 0.5  # of the steps of a column are the same, for steps to be drawn instead of values
+_STAYS = 0.4  # of the rows have the number of the row before, for that to be drawn as such
+_SAME = -2e305  # stands for it among numbers: beyond all of them and their states
 _LEVELS = 10  # of a number's ranks that trees tell apart next to their order
 _MOST_ORDERED = 8  # categories that need no order of their own
 _FEW_CELLS = 12  # numbers of fewer cells need no regression
@@ -205,12 +207,13 @@ class Target:
             return drawn
         if self.base == "same":
             before = cells_of(known.columns[f"before {self.name}"])
-            return np.where(drawn == self.stays, before, drawn)
+            stays = self.stays if np.issubdtype(drawn.dtype, np.integer) else _SAME
+            return np.where(drawn == stays, before, drawn)
         if self.base == "before":
             drawn = drawn + _numbers(known.columns[f"before {self.name}"])
         elif self.line is not None:
             line = line if self.decimals is None else np.round(line, self.decimals)
-            drawn = np.clip(drawn + line, *self.line.bounds)
+            drawn = _folded(drawn + line, *self.line.bounds)
         return drawn if self.decimals is None else np.round(drawn, self.decimals) + 0.0
 
 
@@ -297,7 +300,7 @@ class _Drawing:
     ) -> Flags:
         """Return which rows break a rule, or are there already."""
         wrong = np.zeros(len(who), dtype=bool) if check is None else check(drawn, who, place)
-        names = [str(self.model.time), *self.model.apart]
+        names = [*([] if self.model.time is None else [self.model.time]), *self.model.apart]
         for back in range(1, min(place, _BACK) + 1) if self.model.apart else ():
             same = [self.out[name][here - back] == drawn[name] for name in names]
             wrong = wrong | np.logical_and.reduce(same)
@@ -392,7 +395,7 @@ def fit_sequence(
     owners = Owners.of(people, len(people))
     asked = {demand.name: demand for demand in demands}
     lots = None if exact else rng
-    found = find_dependencies(list(columns), k, owners.weights, keep=time, rng=lots)
+    found = find_dependencies(list(columns), k, owners.weights, keep=time, rng=lots, persons=people)
     found = [one for one in found if one.target not in asked]
     left_out = {dependency.target for dependency in found}
     kept = [column for column in columns if column.name not in left_out]
@@ -409,7 +412,7 @@ def fit_sequence(
     empty = [take_rows(column, np.arange(0)) for column in kept]
     spans = [_span(chain.coders[f"now {time}"]) for chain in chains if time is not None]
     span = min((s[0] for s in spans), default=-np.inf), max((s[1] for s in spans), default=np.inf)
-    apart = [] if time is None else _told_apart(kept, rows)
+    apart = _told_apart(kept, rows, time)
     both = chains[0], chains[1]
     model = SequenceModel(k, empty, time, gap, span, apart, both, found, least)
     model.verify()
@@ -427,15 +430,18 @@ def _span(cells: Cells) -> tuple[float, float]:
     return float(np.ceil(low * unit - 1e-6) / unit), float(np.floor(high * unit + 1e-6) / unit)
 
 
-def _told_apart(columns: Sequence[Column], rows: Sequences) -> list[str]:
-    """Return the categories by which nearly all rows of a parent at the same time are told apart.
+def _told_apart(columns: Sequence[Column], rows: Sequences, time: str | None) -> list[str]:
+    """Return the categories and codes by which all rows of a parent at the same time differ.
 
-    The time is the first column; if all of a parent's rows have times of their own, none.
+    If all of a parent's rows have times of their own, none; without a time, all are at the same.
     """
-    words = [column for column in columns if not isinstance(column, NumberColumn)]
-    parts = [rows.parent, cells_of(columns[0]), *(cells_of(column) for column in words)]
+    words = [one for one in columns if not isinstance(one, NumberColumn) or one.coded]
+    words = [column for column in words if column.name != time]
+    times = [cells_of(column) for column in columns if column.name == time]
+    parts = [rows.parent, *times, *(cells_of(column) for column in words)]
     keys, n = np.stack([np.asarray(part, dtype=np.float64) for part in parts], axis=1), len(rows[0])
-    same_time, same = (n - len(np.unique(part, axis=0)) for part in (keys[:, :2], keys))
+    early = keys[:, : 1 + len(times)]
+    same_time, same = (n - len(np.unique(part, axis=0)) for part in (early, keys))
     alone = same <= _DOUBLED * n and same_time > 2 * same
     return [column.name for column in words] if alone else []
 
@@ -513,6 +519,10 @@ class _Fitting:
             if before is not None and (now.name == self.time or _rises(now, before)):
                 base, away = "before", _numbers(now) - _numbers(before)
                 drawn = replace(now, values=away, specials=(), coded=False)
+            elif before is not None and _stays(now, before):
+                base = "same"
+                same = np.where(now.values == cells_of(before), _SAME, now.values)
+                drawn = replace(now, values=same, specials=(*now.specials, _SAME))
             else:
                 line, drawn = self._line(now, names, known, owners, rng)
                 names = names if line is None else [*names, f"line {now.name}"]
@@ -569,6 +579,13 @@ def _features(name: str, known: Known) -> list[str]:
     return found
 
 
+def _folded(values: Floats, low: float, high: float) -> Floats:
+    """Turn what lies beyond an end back inside: cut off, it would be a heap at the end."""
+    values = np.where(values < low, 2 * low - values, values)
+    values = np.where(values > high, 2 * high - values, values)
+    return np.clip(values, low, high)
+
+
 def _with_same(now: CategoryColumn, before: Column) -> CategoryColumn:
     """Return categories of which many with one more: the same as in the row before.
 
@@ -588,12 +605,15 @@ def _rises(now: NumberColumn, before: Column) -> bool:
     return bool(distinct[0] >= 0 and usual != 0 and counts.max() > _RISES * counts.sum())
 
 
+def _stays(now: NumberColumn, before: Column) -> bool:
+    """Tell whether a number mostly is what it was in the row before."""
+    there = np.isfinite(now.values) & np.isfinite(cells_of(before))
+    same = now.values == cells_of(before)
+    return bool(there.any() and same[there].mean() >= _STAYS)
+
+
 def _regress(
-    now: NumberColumn,
-    names: Sequence[str],
-    known: Known,
-    people: int,
-    bounds: tuple[float, float],
+    now: NumberColumn, names: Sequence[str], known: Known, people: int, bounds: tuple[float, float]
 ) -> tuple[Regression | None, float]:
     """Fit a ridge regression; return it with the part of the variance that it explains."""
     wanted = _numbers(now)

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._attacks.copies import as_bytes, exact_copies
+from tulle._attacks.linkage import as_bytes, exact_copies
 from tulle._attacks.membership import LEAST
-from tulle._attacks.result import AttackResult, pooled
-from tulle._attacks.values import exact_values
+from tulle._attacks.reconstruction import exact_values
+from tulle._attacks.result import AttackResult, Scene, pooled
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, spawn
@@ -57,7 +57,7 @@ class Splits(NamedTuple):
 
     attacks: list[AttackResult]
     releases: int
-    released: int  # records of one of them
+    released: int  # records of one of them, or people where these have several
 
 
 def bounds(people: int, *, choosing: bool, quick: bool) -> tuple[int, int]:
@@ -102,7 +102,7 @@ def attack_splits(
         if people is None:
             results = attacks_on(align_made(*compared, columns), own, quick=quick)
             return [_by_twins(result, twins) for result in results], release.height
-        return attacks_on_people(people, own, quick=quick), release.height
+        return attacks_on_people(people, own, quick=quick), people.databases[1].n_people
 
     parts = partial(rotated, table, PARTS, person=person, target=target, rng=rng)
     return _pooled(parts, attacked, count, rng, patient=patient)
@@ -222,13 +222,13 @@ def attack_file(tables: Aligned, splits: Splits, rng: np.random.Generator) -> li
     """Return what is grave about the file itself: people's records or numbers, where it has them.
 
     Nobody is a stranger to a release of everybody. A record of the original may stand in it as
-    often as its own records stand in it twice, and people's own numbers as often as in releases of
-    parts, whose attacks judge that; those are smaller, so that as many released records are
-    looked through.
+    often as its own records stand in it twice, and people's own numbers as often as the numbers
+    next to them that nobody has, or as in releases of parts, whose attacks judge that; those are
+    smaller, so that as many released records are looked through.
     """
     found = []
     if tables.original.people is None:  # of several rows of a person one may be anybody's
-        copies = exact_copies(tables.original, tables.release, rng)
+        copies = exact_copies(Scene(tables.original, tables.release), rng)
         _, times = np.unique(as_bytes(tables.release), return_counts=True)
         found.append(_beside(copies, int(times[times > 1].sum()), len(tables.release)))
     known = next((one for one in splits.attacks if one.name == "exact_values"), None)
@@ -238,7 +238,7 @@ def attack_file(tables: Aligned, splits: Splits, rng: np.random.Generator) -> li
     own = exact_values(numbers, released, tables.steps(), rng, people=people)
     if known is not None and own is not None:
         tried = known.attempts if known.independent is None else known.independent
-        found.append(_beside(own, round(known.rate * tried), tried))
+        found.append(_beside(own, round(max(known.rate, own.baseline) * tried), tried))
     return [one for one in found if grade(one.name, one.to_dict(), len(found)) == "grave"]
 
 
@@ -263,7 +263,8 @@ def audit_of_splits(
 ) -> Audit:
     """Audit a release of everybody whose way of making was attacked on splits."""
     seed, rng = seeded(random_state)
-    attacks = [*splits.attacks, *attack_file(tables, splits, spawn(rng, 1)[0])]
+    looked_at = tables if people is None else people.aligned(True, numbered=True)[0]
+    attacks = [*splits.attacks, *attack_file(looked_at, splits, spawn(rng, 1)[0])]
     if people is None:
         found = audited(tables, seed, attacks=attacks, quick=quick, **told)
     else:

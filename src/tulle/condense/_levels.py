@@ -23,6 +23,7 @@ from tulle.table._precision import EXACT
 from tulle.table._series import filled, person_names
 from tulle.table.schema import Column, Kind, Role, Schema
 
+_SEVERAL = 0.05  # of the people: in a table in which fewer have several rows, a row is a person
 COMMON = 0.9  # of the records: so many must not pay for what few ask
 
 
@@ -51,7 +52,6 @@ def locate_levels(
 
 
 def level_column(frame: pl.DataFrame, name: str, *, plain: bool) -> pl.Series:
-    """Return the column that holds the levels."""
     if plain:
         raise DataError(f"levels='{name}' names a column, but the data has no column names")
     if name not in frame.columns:
@@ -166,9 +166,7 @@ def join_summaries(*summaries: list[LevelSummary]) -> list[LevelSummary]:
     for part in (entry for summary in summaries for entry in summary):
         known = joined.get(part.level, LevelSummary(part.level, 0, part.smallest_group))
         joined[part.level] = LevelSummary(
-            part.level,
-            known.records + part.records,
-            min(known.smallest_group, part.smallest_group),
+            part.level, known.records + part.records, min(known.smallest_group, part.smallest_group)
         )
     return [joined[level] for level in sorted(joined)]
 
@@ -223,8 +221,13 @@ def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
     return None if len(np.unique(ranks)) == len(ranks) else ranks
 
 
+def have_histories(people: Ints) -> bool:
+    """Tell whether enough people have several rows for these to be learnt one after the other."""
+    rows = np.unique(people, return_counts=True)[1]
+    return bool((rows > 1).mean() >= _SEVERAL)
+
+
 def person_column(schema: Schema) -> str | None:
-    """Return the column that names the person of each row, if there is one."""
     names = schema.named(Role.PERSON)
     if len(names) > 1:
         raise DataError(f"{len(names)} columns have the role 'person': at most one may")

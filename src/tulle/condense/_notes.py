@@ -44,7 +44,7 @@ def privacy_notes(
         notes.append(
             f"in {singular:,} {of_groups} there are no more records than dimensions: "
             "pseudo-records lie in the plane that the group's own records span, from which "
-            "members can be computed; use synthesis='shape' or larger groups"
+            "members can be computed; take the synthesis 'shape' or larger groups"
         )
     return notes
 

@@ -16,7 +16,7 @@ import polars as pl
 from tulle._people import people_among
 from tulle._relations.language import parse_rule, quote
 from tulle._relations.plan import Plan, Planner
-from tulle._relations.proposals import find_rules
+from tulle._relations.proposals import LEAST, find_rules
 from tulle._relations.values import as_released, numbers_of, writings_of
 from tulle._shape.columns import Column as Cells
 from tulle._shape.columns import NumberColumn
@@ -34,6 +34,8 @@ CONSTANT = 0.995  # of the parents with several rows: a column that changes in f
 _RISES = 0.995  # of the people: a time that rises in so many gives the order
 # what a table hands up to its parent, in the order in which it is drawn
 _COUNT, _TIME, MOVED, _MEAN = range(4)
+_MOVES = 0.25  # of the steps: a column that rises in so many may be a time without a name
+_COUNTED = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED)
 _ONCE = {"birth"}  # dates that a person has one of
 # what times are whole multiples of: days or hours, minutes, seconds of a day, decimals
 _UNITS = (
@@ -96,7 +98,6 @@ class FittedRows:
     first: str | None  # the first time,
     last: str | None  # and the last
     constant: dict[str, str]  # columns that do not change: what they are called in the parent
-    made: list[str]  # columns that only serve to draw the rows of a child
     parents: list[str]  # columns of the parent that rows depend on
     fixed: dict[str, str]  # columns of the parent, or of the row before, that rules speak of
     types: dict[str, Any]  # of columns of the row before
@@ -226,7 +227,6 @@ class Sheet:
     rules: list[str] = field(default_factory=list)
     near: list[str] = field(default_factory=list)  # columns from which distances are modelled
     constant: dict[str, str] = field(default_factory=dict)
-    made: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     dtypes: dict[str, Any] = field(default_factory=dict)
 
@@ -270,6 +270,8 @@ class Sheet:
         if name not in self.frame.columns or self.table is None:
             return
         series, column = self.frame[name], self.schema[name]
+        if column.kind is Kind.ORDERED and series.dtype.is_integer():  # waves are counted
+            column = replace(column, kind=Kind.INTEGER)
         if column.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME) or column.special:
             return
         gone = series.null_count()
@@ -281,7 +283,7 @@ class Sheet:
             filled = filled.with_columns(pl.col(name).forward_fill().backward_fill().over(_WHO))
             series = filled[name].forward_fill().backward_fill()
             self.frame = self.frame.with_columns(series)
-        self.time = name
+        self.time, self.schema = name, self.schema.with_column(column)
 
     def lift(self, parent: Sheet, settings: RowDemands, *, middle: bool) -> None:
         """Hand up the number of rows, the first and last time, and what does not change."""
@@ -289,88 +291,59 @@ class Sheet:
         assert table is not None
         counts = np.bincount(table.owner, minlength=parent.height)
         rows = Sequences(table.owner, counts)
-        none, end = counts == 0, np.cumsum(counts) - 1
-        begin = np.where(none, 0, end - counts + 1)
-        whole = self.summarised()
+        none, whole = counts == 0, self.summarised()
+        up = _Lifting(parent, table, rows, none, np.where(none, 0, rows.begin), settings)
         changes = {c: _changes(whole[c], rows) for c in whole.columns}
         several = max(int((counts > 1).sum()), 1)
         self.least = int(none.sum() < draw_threshold(settings.k, settings.rng))
-        count = table.summary("count")
-        parent._add(_COUNT, Column(count, Kind.INTEGER), pl.Series(counts))
+        parent._add(_COUNT, Column(up.number, Kind.INTEGER), pl.Series(counts))
         for name in whole.columns:
             changing = len(np.unique(table.owner[changes[name]]))
             inner = name in self.frame.columns and self.frame.height
             if inner and name != self.time and changing <= (1 - CONSTANT) * several:
-                self._move(name, parent, whole[name], begin, none, count, exceptions=changing)
+                self._move(up, name, whole[name], exceptions=changing)
         if self.time is not None:
-            self._hand_time(parent, rows, begin, np.maximum(end, 0), none, count, settings)
+            self._hand_time(up, self.time)
         if middle:
-            self._hand_means(parent, rows, none)
+            self._hand_means(up)
         self.frame = self.frame.drop(list(self.constant))
 
-    def _move(
-        self,
-        name: str,
-        parent: Sheet,
-        series: pl.Series,
-        begin: Ints,
-        none: Flags,
-        count: str,
-        *,
-        exceptions: int,
-    ) -> None:
-        assert self.table is not None
-        there = self.table.label(name)
+    def _move(self, up: _Lifting, name: str, series: pl.Series, *, exceptions: int) -> None:
+        there = up.table.label(name)
         self.constant[name] = there
-        parent._add(MOVED, replace(self.schema[name], name=there), value_at(series, begin, none))
-        if none.any():
-            parent.rules.append(f"{quote(there)} is missing if {quote(count)} < 1")
+        up.add(MOVED, replace(self.schema[name], name=there), series, up.begin)
         if exceptions:
             self.notes.append(
                 f"column '{there}' does not change among the rows of nearly everybody: it does in "
                 "nobody's of the release"
             )
 
-    def _hand_time(
-        self,
-        parent: Sheet,
-        rows: Sequences,
-        begin: Ints,
-        end: Ints,
-        none: Flags,
-        count: str,
-        settings: RowDemands,
-    ) -> None:
-        assert self.table is not None
-        assert self.time is not None
-        series, column = self.frame[self.time], self.schema[self.time]
-        first, last = (self.table.summary(f, self.time) for f in ("min", "max"))
-        for name, at in ((first, begin), (last, end)):
-            parent._add(_TIME, replace(column, name=name), value_at(series, at, none))
-            if none.any():
-                parent.rules.append(f"{quote(name)} is missing if {quote(count)} < 1")
-            parent.rules.append(f"{quote(name)} is not missing if {quote(count)} > 0")
+    def _hand_time(self, up: _Lifting, time: str) -> None:
+        series, column, rules = self.frame[time], self.schema[time], up.parent.rules
+        first, last = (up.table.summary(f, time) for f in ("min", "max"))
+        end = np.maximum(np.cumsum(up.rows.counts) - 1, 0)
+        for name, at in ((first, up.begin), (last, end)):
+            up.add(_TIME, replace(column, name=name), series, at)
+            rules.append(f"{quote(name)} is not missing if {quote(up.number)} > 0")
         if series.dtype.is_numeric() or series.dtype.is_temporal():
-            gap = least_gap(numbers_of(series), rows, self.table, settings)
-            more = f" + {gap!r} * ({quote(count)} - 1)" if gap else ""
-            parent.near.append(first)
-            parent.rules.append(f"{quote(last)} >= {quote(first)}{more}")
-            parent.rules.append(f"{quote(last)} = {quote(first)} if {quote(count)} = 1")
+            gap = least_gap(numbers_of(series), up.rows, up.table, up.settings)
+            more = f" + {gap!r} * ({quote(up.number)} - 1)" if gap else ""
+            up.parent.near.append(first)
+            rules.append(f"{quote(last)} >= {quote(first)}{more}")
+            rules.append(f"{quote(last)} = {quote(first)} if {quote(up.number)} = 1")
 
-    def _hand_means(self, parent: Sheet, rows: Sequences, none: Flags) -> None:
+    def _hand_means(self, up: _Lifting) -> None:
         """Hand up what the rows of a parent are like: its other children do not see it else."""
-        assert self.table is not None
-        owner = pl.Series(_WHO, rows.parent)
+        owner = pl.Series(_WHO, up.rows.parent)
         for name in self.frame.columns:
             series = self.frame[name]
             if name in self.constant or name == self.time or not series.dtype.is_numeric():
                 continue
-            there = self.table.summary("mean", name)
+            there = up.table.summary("mean", name)
             means = series.cast(pl.Float64).to_frame().with_columns(owner).group_by(_WHO).mean()
-            every = pl.DataFrame({_WHO: np.arange(len(none))}, schema={_WHO: owner.dtype})
+            every = pl.DataFrame({_WHO: np.arange(len(up.none))}, schema={_WHO: owner.dtype})
             found = every.join(means, on=_WHO, how="left", maintain_order="left")[name].round(6)
-            parent._add(_MEAN, Column(there, Kind.DECIMAL), found)
-            parent.made.append(there)
+            up.parent._add(_MEAN, Column(there, Kind.DECIMAL), found)
 
     def _add(self, rank: int, column: Column, series: pl.Series) -> None:
         self.lifted.append((rank, column, series.alias(column.name)))
@@ -399,8 +372,7 @@ class Sheet:
         )
         fitted = FittedRows(
             table.name, table.parent, names, None, Plan(), None, self.least,
-            table.summary("count"), first, last, dict(self.constant), list(self.made),
-            list(above[1]), {}, {},
+            table.summary("count"), first, last, dict(self.constant), list(above[1]), {}, {},
         )  # fmt: skip
         if not whole.width or not whole.height:
             return fitted, self._complete(whole, above[0])
@@ -427,11 +399,14 @@ class Sheet:
         shown = as_released(whole, encoder.codecs, columns)
         rows = Sequences(owner, np.bincount(owner, minlength=above[0].height))
         fixed = self.constant if rules is None else _joined(one.fixed for one in rules)
+        rising = self._rising(shown, rows, people) if rules is None else {}
+        fixed = {**fixed, **rising}
         shown = shown.with_columns(
             _fixed(name, there, shown, above[0], rows) for name, there in fixed.items()
         )
         if rules is None:
-            found = find_rules(shown, columns, k, people, writings_of(encoder.codecs), rng)
+            alone = shown.drop(rising)
+            found = find_rules(alone, columns, k, people, writings_of(encoder.codecs), rng)
             weights = {*schema.named(Role.WEIGHT)}
             asked = [
                 (rule, True)
@@ -441,6 +416,8 @@ class Sheet:
         else:
             asked = [(one.rule, False) for one in rules if {*one.rule.columns} <= {*shown.columns}]
         also = [(parse_rule(text, shown.columns), True) for text in self.rules]
+        for before, name in rising.items():
+            also.append((parse_rule(f"{quote(name)} >= {quote(before)}", shown.columns), True))
         asked = [*also, *asked]
         used = {name for rule, _ in asked for name in rule.columns}
         fixed = {name: there for name, there in fixed.items() if name in used}
@@ -464,10 +441,48 @@ class Sheet:
         types = {there: shown.schema[name] for name, there in fixed.items()}
         return replace(fitted, encoder=encoder, plan=plan, model=model, fixed=fixed, types=types)
 
+    def _rising(self, shown: pl.DataFrame, rows: Sequences, people: Ints) -> dict[str, str]:
+        """Name the numbers that never fall from row to row: the row before, and the column."""
+        kinds, found = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME), {}
+        for name in shown.columns if self.time is not None else ():
+            series = shown[name]
+            plain = series.dtype.is_numeric() or series.dtype in (pl.Date, pl.Datetime)
+            if name == self.time or self.schema[name].kind not in kinds or not plain:
+                continue
+            steps = np.diff(numbers_of(series), prepend=np.nan)
+            steps[rows.place == 0] = np.nan
+            falls, rises = (people_among(one, people) for one in (steps < 0, steps > 0))
+            few = falls <= (1 - _RISES) * rises
+            if few and rises >= LEAST and (steps > 0).mean() >= _MOVES / 2:
+                found[f"{BEFORE}{name}"] = name
+        return found
+
     def _complete(self, whole: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
         assert self.table is not None
         moved = [above[there][self.table.owner].alias(n) for n, there in self.constant.items()]
         return pl.DataFrame([*whole, *moved])
+
+
+class _Lifting(NamedTuple):
+    """What rows are to their parents while a table hands up what they have in common."""
+
+    parent: Sheet
+    table: RowTable
+    rows: Sequences
+    none: Flags  # parents without rows
+    begin: Ints
+    settings: RowDemands
+
+    @property
+    def number(self) -> str:
+        return self.table.summary("count")
+
+    def add(self, rank: int, column: Column, series: pl.Series, at: Ints) -> None:
+        """Give parents a column of their rows, missing where they have none."""
+        self.parent._add(rank, column, value_at(series, at, self.none))
+        if self.none.any():
+            rule = f"{quote(column.name)} is missing if {quote(self.number)} < 1"
+            self.parent.rules.append(rule)
 
 
 def _fixed(
@@ -484,31 +499,56 @@ def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return {name: there for part in parts for name, there in part.items()}
 
 
-def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
-    """Return the time that rises within people, as rows stand; a date that varies, else none."""
+def find_order(
+    frame: pl.DataFrame, schema: Schema, people: Ints, *, standing: bool = True
+) -> str | None:
+    """Return the time that rises within people, as rows stand; a date that varies, else none.
+
+    Without a time, what is different in every row of a person tells them apart, and orders them.
+    If rows do not stand in an order, a time need only differ among the rows of a person.
+    """
     by = np.argsort(people, kind="stable")
     same = people[by][1:] == people[by][:-1]
     if not same.any():
         return None
     found: list[tuple[float, str]] = []
-    for name in schema.released:
+    names = [name for name in schema.released if name in frame.columns]
+    for name in names:
         column = schema[name]
         dated = column.kind is Kind.DATETIME
-        if name not in frame.columns or column.kind not in (Kind.INTEGER, Kind.DATETIME):
-            continue
+        counted = column.kind in _COUNTED and frame[name].dtype.is_numeric()
         topics = topics_of(name).keys()
-        if _ONCE & topics or not (dated or {"date", "time"} & topics):
+        if not (dated or counted) or _ONCE & topics:
             continue
         values = _rank(frame[name], schema)[by]
         if np.isnan(values).mean() > _SPARSE:
             continue
         steps = np.diff(values)[same]
         falls = len(np.unique(people[by][1:][same][steps < 0]))
-        rising = falls <= (1 - _RISES) * len(np.unique(people))
         moves = float((steps != 0).mean())
-        if moves > 0 and (rising or dated):
-            found.append((rising * (1 + moves), name))
-    return max(found, key=lambda one: one[0])[1] if found else None
+        few = (1 - _RISES) * len(np.unique(people))
+        rising = falls <= few if standing else moves >= _MOVES
+        named = dated or bool({"date", "time"} & topics)
+        sure = standing and moves >= _MOVES and (steps > 0).sum() >= LEAST  # whatever its name
+        if moves > 0 and (dated or (rising and (named or sure))):
+            found.append((rising * (1 + moves + named), name))
+    if found:
+        return max(found, key=lambda one: one[0])[1]
+    words = (Kind.INTEGER, Kind.ORDERED, Kind.CATEGORY)
+    told = (n for n in names if schema[n].kind in words and _is_never_twice(frame[n], people))
+    return next(told, None)
+
+
+def _is_never_twice(series: pl.Series, people: Ints) -> bool:
+    """Tell whether no two rows of a person share a value, although many would by chance."""
+    if series.null_count():
+        return False
+    n, rows = len(series), np.unique(people, return_counts=True)[1]
+    held = pl.DataFrame({"person": people, "value": series})
+    shares = held["value"].value_counts()["count"].to_numpy() / n
+    by_chance = float((rows * (rows - 1)).sum() / 2 * (shares**2).sum())
+    twice = n - held.n_unique()
+    return by_chance >= LEAST and twice <= (1 - _RISES) * min(n, by_chance)
 
 
 def least_gap(values: Floats, rows: Sequences, table: RowTable, settings: RowDemands) -> float:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._people import people_among
+from tulle._people import distinct_people, people_among
 from tulle._plurals import counted
 from tulle._relations.language import ColumnRule, parse_rule
 from tulle._relations.plan import Plan, Planner
@@ -72,7 +72,6 @@ class ClassRows(NamedTuple):
     units: Ints
 
     def at(self, rows: Flags | Ints) -> ClassRows:
-        """Return the classes of some records."""
         return ClassRows(self.classes, self.codes[rows], self.units[rows])
 
 
@@ -101,6 +100,8 @@ class Settled(NamedTuple):
     rules: Rules
     grown_on: int | None = None  # records that a tree is grown on, at most
     trees: int = TREES  # of a column
+    person: str | None = None  # the column that names people, where these are released with rows
+    block: tuple[int, int] = (0, 1)  # which of how many: new keys of people differ between them
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,6 @@ class Block:
     settled: Settled | None = None  # the encoder too is then the whole table's
 
     def at(self, rows: Flags | Ints) -> Block:
-        """Return some of the records."""
         frame = self.frame.filter(rows) if rows.dtype == bool else self.frame[rows]
         return replace(
             self,
@@ -164,7 +164,6 @@ def label_name(labels: LabelSchema, encoder: TableEncoder) -> str:
 def with_labels(
     frame: pl.DataFrame, labels: LabelSchema, codes: Ints, encoder: TableEncoder
 ) -> pl.DataFrame:
-    """Return a table with the class of each record, as rules see it."""
     classes = labels.domain.gather(pl.Series(codes))
     return frame.with_columns(classes.alias(label_name(labels, encoder)))
 
@@ -190,7 +189,6 @@ class Shape:
 
     @property
     def plan(self) -> Plan:
-        """Return how rules between columns are kept."""
         first, *others = (table.plan for table in self.tables)
         return reduce(Plan.joined, others, first)
 
@@ -253,7 +251,6 @@ class Shape:
         return pl.concat(drawn, how="vertical_relaxed")[rng.permutation(n)]
 
     def merged(self, other: Shape) -> Shape:
-        """Return the synthesis of both tables."""
         both = Shape(self.rules, exact=self.exact or other.exact)
         both.tables = self.tables + other.tables
         both.shown = fewest_of([self.shown, other.shown])
@@ -261,15 +258,12 @@ class Shape:
         return both
 
     def rests_on(self) -> dict[str, int]:
-        """Return what a release shows, and of how many people at least each piece is."""
         return self.shown
 
     def sentence(self, *, sizes: bool = True) -> str:
-        """Return in words what every released record was drawn from."""
         return shape_sentence(self.rests_on(), exact=self.exact, sizes=sizes)
 
     def limits(self) -> list[str]:
-        """Return what this synthesis does not protect."""
         totals = "totals are exact, as asked" if self.exact else "lots hide one person only in part"
         return [
             "What all people of a leaf or a group share: records drawn from it share it too.",
@@ -387,7 +381,6 @@ def _given(
 
 
 def summarise_rules(plan: Plan) -> list[RuleSummary]:
-    """Return the rules of a plan, and how the table stood to them."""
     return [RuleSummary(kept.rule.text, kept.found, kept.share) for kept in plan.rules]
 
 
@@ -439,6 +432,7 @@ class Places:
     pair: tuple[str, str]
     centres: Floats  # (cells, 2), each the mean of at least k people
     reach: Floats  # (cells, 2), their standard deviations
+    decimals: tuple[int | None, ...]  # what each coordinate is written with
 
     def draw(self, cells: Floats, rng: np.random.Generator) -> dict[str, Floats]:
         """Return both coordinates of each record, missing together."""
@@ -446,7 +440,11 @@ class Places:
         places = np.full((len(cells), 2), np.nan)
         at = cells[known].astype(np.int64)
         places[known] = self.centres[at] + self.reach[at] * rng.uniform(-1, 1, (len(at), 2))
-        return dict(zip(self.pair, places.T))
+        drawn = (
+            values if digits is None else values.round(digits)
+            for values, digits in zip(places.T, self.decimals)
+        )
+        return dict(zip(self.pair, drawn))
 
 
 def join_coordinates(
@@ -455,7 +453,8 @@ def join_coordinates(
     """Return the columns with a pair of coordinates as one, and how to part them again.
 
     None, and the columns as they are, if they are not coordinates in degrees, have special values,
-    or are missing in different records. Only records that are ``counted`` are learnt from.
+    are missing in different records, or are the lines of a grid. Only records that are ``counted``
+    are learnt from.
     """
     axes = {c.name: c for c in columns if c.name in pair and isinstance(c, NumberColumn)}
     if len(axes) != 2 or any(axis.specials for axis in axes.values()):
@@ -466,6 +465,8 @@ def join_coordinates(
     together = bool((np.isfinite(points).any(axis=1) == known).all())
     if not (degrees and together) or people_among(known & counted, people) < 2 * k:
         return columns, None
+    if _is_grid(points[known & counted], k, None if people is None else people[known & counted]):
+        return columns, None
     cells = np.full(len(points), np.nan)
     leaves = _cut(points, np.flatnonzero(known & counted), k, people)
     for place, rows in enumerate(leaves):
@@ -475,9 +476,20 @@ def join_coordinates(
     for row in np.flatnonzero(known & ~counted).tolist():
         cells[row] = int(((points[row] - centres) ** 2).sum(axis=1).argmin())
     reach = np.array([points[rows].std(axis=0) for rows in inner])
-    places = Places(", ".join(pair), pair, centres, reach)
+    decimals = tuple(axes[name].decimals for name in pair)
+    places = Places(", ".join(pair), pair, centres, reach, decimals)
     joint = NumberColumn(places.name, cells, 0, coded=True)
     return [joint, *(column for column in columns if column.name not in pair)], places
+
+
+def _is_grid(points: Floats, k: int, people: Ints | None) -> bool:
+    """Tell rows and columns of a field, each shared by many, from places that people share."""
+    shared = []
+    for keys in (points[:, 0], points[:, 1], points):
+        codes = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+        held = distinct_people(codes, people, int(codes.max()) + 1)
+        shared.append(float(np.mean(held[codes] >= k)))
+    return min(shared[:2]) > 0.5 > shared[2]
 
 
 def _cut(points: Floats, rows: Ints, k: int, people: Ints | None) -> list[Ints]:

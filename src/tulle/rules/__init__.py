@@ -13,7 +13,7 @@ _HOMES = {
     "Rule": "tulle.rules.rule",
     "RuleHider": "tulle.rules.hider",
     "association_rules": "tulle.rules.mine",
-    "choose_rules": "tulle.rules.scenarios",
+    "choose_rules": "tulle.rules.mine",
     "frequent_itemsets": "tulle.rules.mine",
     "baskets_from_long": "tulle.rules.containers",
     "read_rules": "tulle.rules.rule",

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tulle._types import Floats, Ints
+from tulle._types import Ints
 from tulle.errors import PrivacyError
 from tulle.rules._classic import removals_needed
 from tulle.rules._sensitive import Codes, Edits, HidingLimit, SensitiveRules, is_hidden
@@ -61,7 +61,6 @@ class RuleBounds(NamedTuple):
     holders: int  # of the antecedent, where confidence is lowest
 
     def below_middle(self, limit: HidingLimit) -> bool:
-        """Return whether the middle of the support or of the confidence is below its limit."""
         if self.lower + self.upper < 2 * limit.support:
             return True
         return limit.confidence is not None and self.least + self.most < 2 * limit.confidence
@@ -123,11 +122,20 @@ def _needed(sensitive: SensitiveRules, edits: Edits, r: int) -> _Needed:
 def _needed_by_middle(sensitive: SensitiveRules, edits: Edits, r: int) -> _Needed:
     """Count by the middle: a cell that becomes unknown lowers the lower end, not the upper one."""
     needed, limit = _needed(sensitive, edits, r), sensitive.limits[r]
+
+    def possible(items: Codes) -> Ints:
+        baskets = sensitive.baskets
+        held = np.zeros(len(baskets), dtype=np.int64)
+        for item in items:
+            held[baskets.row_of[baskets.cells(item)]] += 1
+            held[edits.open_rows[edits.open_items == item]] += 1
+        return np.flatnonzero(held == len(items))
+
     found = interval_of(
         sensitive.antecedent[r],
         sensitive.consequent[r],
         partial(sure_rows, sensitive, edits),
-        partial(_possible_rows, sensitive, edits),
+        possible,
     )
     if found.below_middle(limit):
         return needed
@@ -146,21 +154,11 @@ def _fall(support: int, antecedent: int, limit: HidingLimit) -> _Needed:
 
 
 def sure_rows(sensitive: SensitiveRules, edits: Edits, items: Codes) -> Ints:
-    """Return the baskets that certainly hold all of some items."""
     assert edits.blocked is not None
     rows = sensitive.baskets.rows_with(items)
     for item in items:
         rows = rows[~edits.blocked[sensitive.baskets.cells_at(rows, item)]]
     return rows
-
-
-def _possible_rows(sensitive: SensitiveRules, edits: Edits, items: Codes) -> Ints:
-    """Return the baskets that hold all of some items, or may."""
-    held = np.zeros(len(sensitive.baskets), dtype=np.int64)
-    for item in items:
-        held[sensitive.baskets.row_of[sensitive.baskets.cells(item)]] += 1
-        held[edits.open_rows[edits.open_items == item]] += 1
-    return np.flatnonzero(held == len(items))
 
 
 def _block_rule(
@@ -193,7 +191,13 @@ def _place_decoys(
     blocked = np.bincount(baskets.items[edits.blocked], minlength=len(baskets.names))
     rows, items = [], []
     for item in np.flatnonzero(blocked).tolist():
-        likeness = _likeness(sensitive, item) * (1 if likest else -1)
+        likeness = np.zeros(len(baskets))  # how much of the rest of a rule a basket holds, at most
+        for whole in (whole for whole in sensitive.whole if item in whole):
+            held = np.zeros(len(baskets))
+            for other in set(whole) - {item}:
+                held[baskets.row_of[baskets.cells(other)]] += 1
+            likeness = np.maximum(likeness, held / (len(whole) - 1))
+        likeness *= 1 if likest else -1
         likeness[baskets.row_of[baskets.cells(item)]] = -np.inf
         order = np.lexsort((rng.random(len(baskets)), -likeness))
         lacking = len(baskets) - int(baskets.counts[item])
@@ -201,15 +205,3 @@ def _place_decoys(
         items.append(np.full(len(rows[-1]), item))
     edits.open_rows = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
     edits.open_items = np.concatenate([*items, np.empty(0, dtype=np.int64)])
-
-
-def _likeness(sensitive: SensitiveRules, item: int) -> Floats:
-    """Return, for each basket, how much of the rest of a rule with the item it holds, at most."""
-    baskets = sensitive.baskets
-    most = np.zeros(len(baskets))
-    for items in (whole for whole in sensitive.whole if item in whole):
-        held = np.zeros(len(baskets))
-        for other in set(items) - {item}:
-            held[baskets.row_of[baskets.cells(other)]] += 1
-        most = np.maximum(most, held / (len(items) - 1))
-    return most

@@ -51,7 +51,6 @@ class CandidateItemsets:
 
 
 def mine_block(block: Transactions, share: Fraction) -> CandidateItemsets:
-    """Return the itemsets that are frequent in one block."""
     found = mine(block, max(1, math.ceil(share * len(block))))
     indptr, codes = found.rows
     ends, flat = indptr.tolist(), block.names[codes].tolist()
@@ -64,7 +63,6 @@ def mine_block(block: Transactions, share: Fraction) -> CandidateItemsets:
 
 
 def count_block(block: Transactions, wanted: Sequence[Names]) -> list[int]:
-    """Return how many baskets of a block hold each itemset."""
     code = {name: place for place, name in enumerate(block.names.tolist())}
     return count_sets(block, [[code.get(name, -1) for name in names] for names in wanted])
 
@@ -98,7 +96,6 @@ def mine_blocks(blocks: Blocks, min_support: Share, owner: str = "mine") -> Mine
 
 
 def refuse_empty(found: CandidateItemsets) -> None:
-    """Raise if there is nothing to mine."""
     if not found.baskets:
         raise DataError("the data contains no baskets")
     if not found.items:

@@ -35,9 +35,7 @@ class ItemsetClasses:
     def of(
         cls, baskets: Transactions, itemsets: Itemsets, rows: Ints, items: Ints
     ) -> ItemsetClasses | None:
-        """Return the classes; None where baskets hold so few sets that walks over them are
-        faster.
-        """
+        """Return the classes; None where walks over the few sets of a basket are faster."""
         steps = float(itemsets.support.sum()) * len(rows) / len(baskets)
         most = min(_MOST_CELLS, int(_STEP * steps) // max(len(items), 1)) // max(len(rows), 1)
         found = _classify(baskets, itemsets, rows, most)
@@ -61,9 +59,7 @@ class ItemsetClasses:
         )
 
     def costs(self, rows: Ints, weight: Floats) -> Floats:
-        """Compute, for each of some untouched baskets and each item, the weight of the sets that
-        go.
-        """
+        """Compute the weight of the sets that go with each item of some untouched baskets."""
         n_classes = self.held.shape[1]
         weights = np.bincount(self.cell, weight[self.owner], n_classes * self.n_items)
         table = weights.reshape(n_classes, self.n_items).astype(np.float32)

@@ -55,9 +55,7 @@ def iga(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
 
 
 def naive(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
-    """Remove all items of the rule; of a basket that holds nothing else, the most frequent
-    stays.
-    """
+    """Remove all items of the rule; the most frequent stays if a basket holds nothing else."""
     baskets, edits = sensitive.baskets, Edits.none(sensitive.baskets)
     left = baskets.lengths.copy()
     for r, items in enumerate(sensitive.whole):

@@ -87,9 +87,7 @@ def removal_costs(
     indptr: Any, items: Any, kept: Any, rows: Any, item: Any, after: Any, single: Any, n_items: int,
     weight: Any, column: Any, n_columns: int,
 ) -> Any:  # fmt: skip
-    """Compute, for each basket and each item with a column, the weight of all sets that go with
-    it.
-    """
+    """Compute the weight of all sets that go with each item (with a column) of each basket."""
     costs = np.zeros((len(rows), n_columns), dtype=np.float64)
     held = np.zeros(n_items, dtype=np.bool_)
     ends = np.empty(n_items + 1, dtype=np.int64)

@@ -249,9 +249,7 @@ def mine_sparse(indptr: Any, items: Any, rank: Any, heads: Any, minimum: int) ->
 
 @kernel
 def set_sizes(parent: Any) -> Any:
-    """Return the number of items in each set: one more than in its parent, which comes before
-    it.
-    """
+    """Count the items of each set: one more than its parent, which comes before it, has."""
     sizes = np.zeros(len(parent), dtype=np.int64)
     for node in range(1, len(parent)):
         sizes[node] = sizes[parent[node]] + 1

@@ -86,23 +86,17 @@ def _expected(counts: Floats, prior: Floats) -> Floats:
 def _prior(data: Transactions, longest: int, rng: np.random.Generator) -> Floats:
     """Return how usual each accuracy is among all rules: of each length some are drawn."""
     items = len(data.names)
+    by_count = np.argsort(-data.counts, kind="stable").astype(np.int32)  # whatever they are called
     prior = np.full(_CELLS, 1e-9)  # no accuracy is impossible
     for size in range(2, min(longest, items) + 1):
-        seen = _confidences(data, size, rng)
-        if len(seen):
+        found = []  # confidences of random rules of a length, of those that apply at all
+        for _ in range(_DRAWS):
+            drawn = by_count[rng.choice(items, size, replace=False)]
+            body = data.rows_with(drawn[: rng.integers(1, size)])
+            if len(body):
+                found.append(len(data.rows_with(drawn)) / len(body))
+        if found:
+            seen = np.array(found)
             shares = np.bincount(np.minimum((seen * _CELLS).astype(int), _CELLS - 1), None, _CELLS)
             prior += math.comb(items, size) * (2.0**size - 2) * shares / len(seen)
     return prior / prior.sum()
-
-
-def _confidences(data: Transactions, size: int, rng: np.random.Generator) -> Floats:
-    """Return the confidences of random rules of a length, of those that apply at all."""
-    # whatever the items are called
-    by_count = np.argsort(-data.counts, kind="stable").astype(np.int32)
-    found = []
-    for _ in range(_DRAWS):
-        drawn = by_count[rng.choice(len(data.names), size, replace=False)]
-        body = data.rows_with(drawn[: rng.integers(1, size)])
-        if len(body):
-            found.append(len(data.rows_with(drawn)) / len(body))
-    return np.array(found)

@@ -17,7 +17,8 @@ gives the same release on any machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,10 +26,18 @@ import numpy as np
 
 from tulle._progress import bar
 from tulle._types import Flags, Floats, Ints
+from tulle.errors import PrivacyError
 from tulle.rules._classes import ItemsetClasses
-from tulle.rules._classic import CLASSICAL, removals_needed
-from tulle.rules._measures import MinedRules
-from tulle.rules._sensitive import Edits, SensitiveRules
+from tulle.rules._classic import CLASSICAL, add_antecedent, algo1a, removals_needed, take_away
+from tulle.rules._sensitive import (
+    Codes,
+    EditedCounts,
+    Edits,
+    MinedRules,
+    SensitiveRules,
+    count_sets,
+    side_effects,
+)
 from tulle.transactions import Transactions
 
 # What removals do to the rules that should stay. The rules are those mined before, with one item
@@ -102,7 +111,6 @@ class Impact:
         return costs
 
     def _walked(self, kept: Flags, rows: Ints, weight: Floats, items: Ints) -> Floats:
-        """Compute costs by walks over the tree of itemsets, basket by basket."""
         from tulle.rules._impact_kernels import removal_costs
 
         b = self.baskets
@@ -184,7 +192,14 @@ class CandidateBaskets:
     @classmethod
     def of(cls, sensitive: SensitiveRules, most: int = 60_000) -> CandidateBaskets:
         """Return all supporting baskets; of very many, the shortest, which take least with them."""
-        rows = _supporting(sensitive, most)
+        rows = np.unique(np.concatenate(sensitive.rows))
+        if len(rows) > most:
+            share, lengths = most // len(sensitive), sensitive.baskets.lengths
+            few = [
+                own[np.argsort(lengths[own], kind="stable")][: max(share, 2 * int(quota))]
+                for own, quota in zip(sensitive.rows, sensitive.quota)
+            ]
+            rows = np.unique(np.concatenate(few))
         items = np.array(sorted({item for whole in sensitive.whole for item in whole}))
         baskets = sensitive.baskets
         cell = np.full((len(rows), len(items)), -1, dtype=np.int64)
@@ -206,7 +221,6 @@ class CandidateBaskets:
 
     @cached_property
     def has(self) -> Flags:
-        """Return which original basket holds which item."""
         return self.cell >= 0
 
     def count(self, left: Flags, r: int) -> tuple[int, int]:
@@ -227,12 +241,10 @@ class CandidateBaskets:
 
     @cached_property
     def supports(self) -> Ints:
-        """Return the support of each rule in the original baskets."""
         return np.array([len(rows) for rows in self.sensitive.rows], dtype=np.int64)
 
 
 def holds(left: Flags, members: Flags) -> Flags:
-    """Return which basket holds all items of which set."""
     return np.stack([left[:, wanted].all(axis=1) for wanted in members], axis=1)
 
 
@@ -333,19 +345,6 @@ def _program(cost: Floats, effect: Floats, needs: Floats) -> Floats:
     return np.zeros(len(cost)) if found.x is None else np.asarray(found.x)
 
 
-def _supporting(sensitive: SensitiveRules, most: int) -> Ints:
-    rows = np.unique(np.concatenate(sensitive.rows))
-    if len(rows) <= most:
-        return rows
-    lengths = sensitive.baskets.lengths
-    share = most // len(sensitive)
-    few = []
-    for own, quota in zip(sensitive.rows, sensitive.quota):
-        order = np.argsort(lengths[own], kind="stable")
-        few.append(own[order][: max(share, 2 * int(quota))])
-    return np.unique(np.concatenate(few))
-
-
 # Plans: which items are left in which baskets, and what each plan costs in other rules.
 
 
@@ -410,7 +409,6 @@ class RemovalPlanner:
         return self.impact.costs(self.kept(base.left), rows, weight, self.candidates.items)
 
     def by_confidence(self, left: Flags) -> Flags:
-        """Return which rules are hidden by confidence and not by support."""
         support = [self.candidates.count(left, r)[0] for r in range(len(self.sensitive))]
         return np.array(support) >= self.sensitive.limit
 
@@ -492,7 +490,12 @@ class RemovalSearch:
     def run(self, starts: int, rounds: int) -> Edits:
         """Find the best edits by so many starts, and improvements of the best of both kinds."""
         with bar("hiding rules", starts + rounds) as advance:
-            stepwise = self._classical()
+            stepwise = []  # the plans of the literature, as far as they touch candidates only
+            for method in CLASSICAL.values():
+                kept = method(self.sensitive, self.rng).kept
+                left = self.candidates.has & kept[self.candidates.cell]
+                if np.array_equal(self.planner.kept(left), kept):
+                    stepwise.append(self.planner.measured(left, self.planner.untouched))
             for number in range(starts):
                 stepwise.append(self._stepwise(number))
                 advance(1)
@@ -530,7 +533,6 @@ class RemovalSearch:
         return min(found, key=lambda plan: plan.badness)
 
     def _stepwise(self, number: int) -> RemovalPlan:
-        """Make a plan from scratch in steps."""
         everywhere, untouched = self.planner.everywhere, self.planner.untouched
         sharpness = _SHARPNESS[number % len(_SHARPNESS)]
         tilt = self._tilt(0.0 if number < 2 * len(_SHARPNESS) else 0.3)
@@ -557,16 +559,6 @@ class RemovalSearch:
             base = self.planner.measured(left, base)
         costs = self.planner.costs(base, base, part, sharpness, "save") * tilt
         return self.planner.solved(base, part, costs, modes)
-
-    def _classical(self) -> list[RemovalPlan]:
-        """Return the plans of the literature, as far as they touch candidates only."""
-        found = []
-        for method in CLASSICAL.values():
-            kept = method(self.sensitive, self.rng).kept
-            left = self.candidates.has & kept[self.candidates.cell]
-            if np.array_equal(self.planner.kept(left), kept):
-                found.append(self.planner.measured(left, self.planner.untouched))
-        return found
 
     def _improve(self, best: RemovalPlan) -> RemovalPlan:
         """Restore the items of a part of the baskets and plan it again."""
@@ -606,3 +598,61 @@ class RemovalSearch:
     def _tilt(self, strength: float) -> Floats:
         """Draw random factors for the items: whole items are given up or spared together."""
         return np.exp(strength * self.rng.standard_normal(len(self.candidates.items)))
+
+
+# ``best`` with leave to add items: rules may also fall because their antecedent grows. A rule
+# whose antecedent is given to more baskets loses confidence, and no itemset loses support: few
+# rules are lost, but some are invented, and the release says of people what is not true. Some rules
+# are hidden so, the others by the removals of ``best``; of several such plans, and of the plan that
+# adds nothing, the one with the fewest lost rules is taken, then with the fewest invented.
+
+_SHARES = (1.0, 0.75, 0.5, 0.25)  # of the rules, those that lose most others by removals first
+_ROUNDS = 20  # an addition can bring another rule back, and so on; a plan that does not end is none
+
+
+def best_adding(
+    sensitive: SensitiveRules,
+    before: MinedRules,
+    impact: Impact,
+    keep: Sequence[Codes],
+    rng: np.random.Generator,
+) -> Edits:
+    """Return the edits, additions among them, that lose the fewest rules."""
+
+    def harm(edits: Edits) -> tuple[int, float, float]:
+        released = edits.apply(sensitive.baskets)
+        broken = sum(n < before.minimum for n in count_sets(released, keep)) if keep else 0
+        after = MinedRules.of(released, before.minimum, before.confidence)
+        effects = side_effects(before, after, sensitive)
+        return broken, effects["misses_cost"], effects["artifactual"]
+
+    plans = [best(sensitive, impact, rng)]
+    with suppress(PrivacyError):  # it fails where too few baskets hold a part of an antecedent
+        plans.append(algo1a(sensitive, rng))
+    falls_by_confidence = [r for r, sure in enumerate(sensitive.confidence) if sure is not None]
+    dear = sorted(falls_by_confidence, key=lambda r: -int(sensitive.quota[r]))
+    for count in dict.fromkeys(round(share * len(dear)) for share in _SHARES):
+        plan = _mixed(sensitive, impact, dear[:count], rng) if count else None
+        plans += [] if plan is None else [plan]
+    return min(plans, key=harm)
+
+
+def _mixed(
+    sensitive: SensitiveRules, impact: Impact, growing: list[int], rng: np.random.Generator
+) -> Edits | None:
+    """Plan removals for the other rules, then additions for the growing ones, until all hide."""
+    others = [r for r in range(len(sensitive)) if r not in growing]
+    edits = Edits.none(sensitive.baskets)
+    if others:
+        edits = RemovalSearch(sensitive.only(others), impact, rng).run(starts=2, rounds=60)
+    counts = EditedCounts(sensitive, edits)
+    for _ in range(_ROUNDS):
+        visible = [r for r in range(len(sensitive)) if counts.visible(sensitive, r)]
+        if not visible:
+            return edits
+        for r in visible:
+            if r in growing:
+                add_antecedent(sensitive, edits, r, partly=False)
+            else:
+                take_away(sensitive, edits, r, sensitive.consequent[r][0])
+    return None

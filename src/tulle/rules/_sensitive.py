@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tulle._types import Flags, Ints
+from tulle._types import Flags, Ints, Words
 from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.rules.mine import Implications, hash_words, mine_rules
 from tulle.rules.rule import Rule, confidence_if_any, exact_share, support_count
 from tulle.transactions import Transactions
 from tulle.transactions.baskets import _among
@@ -139,7 +140,6 @@ class SensitiveRules:
         return len(self.rules)
 
     def only(self, some: Sequence[int]) -> SensitiveRules:
-        """Return some of the rules."""
         return SensitiveRules(
             self.baskets,
             tuple(self.rules[r] for r in some),
@@ -150,12 +150,10 @@ class SensitiveRules:
 
     @cached_property
     def limit(self) -> Ints:
-        """Return the support below which each rule is hidden."""
         return np.array([limit.support for limit in self.limits], dtype=np.int64)
 
     @cached_property
     def confidence(self) -> tuple[Fraction | None, ...]:
-        """Return the confidence below which each rule is hidden too."""
         return tuple(limit.confidence for limit in self.limits)
 
     @cached_property
@@ -183,12 +181,10 @@ class SensitiveRules:
         return degree
 
     def hidden(self, r: int, support: int, antecedent_support: int) -> bool:
-        """Return whether rule r is hidden at these counts."""
         return is_hidden(support, antecedent_support, self.limits[r])
 
 
 def is_hidden(support: int, antecedent: int, limit: HidingLimit) -> bool:
-    """Return whether a rule is below its support limit or its confidence."""
     sure = limit.confidence
     if support < limit.support:
         return True
@@ -276,11 +272,9 @@ class Edits:
 
     @classmethod
     def none(cls, baskets: Transactions) -> Edits:
-        """Return an empty set of edits."""
         return cls(np.ones(len(baskets.items), dtype=bool))
 
     def apply(self, baskets: Transactions) -> Transactions:
-        """Return the edited baskets."""
         if self.blocked is not None:
             sure = baskets.keeping(self.kept & ~self.blocked)
             unknown = baskets.keeping(self.blocked).adding(self.open_rows, self.open_items)
@@ -325,7 +319,6 @@ class EditedCounts:
         return np.union1d(rows, more) if len(more) else rows
 
     def visible(self, sensitive: SensitiveRules, r: int) -> bool:
-        """Return whether a rule can still be mined."""
         support = len(self.rows(sensitive.whole[r]))
         return not sensitive.hidden(r, support, len(self.rows(sensitive.antecedent[r])))
 
@@ -360,3 +353,81 @@ def _common(held: list[npt.NDArray[np.uint8]], places: Any) -> npt.NDArray[np.ui
     for place in places[1:]:
         common = common & held[place]
     return common
+
+
+# What hiding cost: rules mined before and after at the same thresholds, compared. Rules are those
+# with one item in the consequent. 0/0 is 0.
+
+
+@dataclass(frozen=True, eq=False)
+class MinedRules:
+    """The rules of baskets at some thresholds, each with a key that other baskets share."""
+
+    rules: Implications
+    keys: Words
+    minimum: int
+    confidence: Fraction
+
+    @classmethod
+    def of(
+        cls, baskets: Transactions, minimum: int, confidence: Fraction, support_of: str = "rule"
+    ) -> MinedRules:
+        """Mine the rules with one item in the consequent."""
+        found = mine_rules(baskets, minimum, confidence, 1, support_of)
+        hashes = found.itemsets.hashes
+        keys = _mixed(hashes[found.whole], hashes[found.antecedent])
+        return cls(found, keys, minimum, confidence)
+
+    def sensitive(self, sensitive: SensitiveRules) -> Flags:
+        words = hash_words(len(sensitive.baskets.names))
+        whole = np.array([_xor(words, items) for items in sensitive.whole])
+        left = np.array([_xor(words, items) for items in sensitive.antecedent])
+        return np.isin(self.keys, _mixed(whole, left))
+
+    def containing(self, sensitive: SensitiveRules) -> Flags:
+        """Return which of the rules may fall, for their set contains a sensitive one."""
+        itemsets = self.rules.itemsets
+        indptr, codes = itemsets.rows
+        owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
+        contains = np.zeros(len(itemsets), dtype=bool)
+        for items in sensitive.whole:
+            held = np.bincount(owner[np.isin(codes, items)], minlength=len(itemsets))
+            contains |= held == len(items)
+        return contains[self.rules.whole]
+
+
+def side_effects(
+    before: MinedRules, after: MinedRules, sensitive: SensitiveRules
+) -> dict[str, float]:
+    """Compute misses cost, also of rules that need not fall, and artifactual patterns."""
+    spared = ~before.sensitive(sensitive)
+    avoidable = spared & ~before.containing(sensitive)
+    lost = ~np.isin(before.keys, after.keys)
+    new = ~np.isin(after.keys, before.keys)
+    return {
+        "misses_cost": _share(lost & spared, spared),
+        "misses_cost_avoidable": _share(lost & avoidable, avoidable),
+        "artifactual": _share(new, np.ones_like(new)),
+    }
+
+
+def changed_share(before: Transactions, after: Transactions) -> float:
+    """Compute dif: item occurrences that differ or are blocked, as a share of all there were."""
+    width = max(len(before.names), 1)
+    old = before.row_of * width + before.items
+    new = after.row_of * width + after.items
+    return len(np.setxor1d(old, new, assume_unique=True)) / len(old)
+
+
+def _share(part: Flags, whole: Flags) -> float:
+    total = int(np.count_nonzero(whole))
+    return int(np.count_nonzero(part)) / total if total else 0.0
+
+
+def _xor(words: Words, items: tuple[int, ...]) -> np.uint64:
+    return np.bitwise_xor.reduce(words[list(items)])
+
+
+def _mixed(whole: Words, antecedent: Words) -> Words:
+    with np.errstate(over="ignore"):
+        return whole * np.uint64(0x9E3779B97F4A7C15) + antecedent

@@ -138,7 +138,6 @@ class _Counter:
         self.unseen = set(self.items)
 
     def add(self, block: Transactions) -> None:
-        """Count one block."""
         if not self.rules:
             self._begin(block.names.dtype.kind in "iu")
         sides = self.sides(block)

@@ -50,7 +50,9 @@ def slide(
     present = [r for r, items in enumerate(rules) if min(items) >= 0]
     if not present:
         return kept
-    flat, ends = _flat([rules[r] for r in present])
+    chosen = [rules[r] for r in present]
+    ends = np.cumsum([0] + [len(items) for items in chosen])
+    flat = np.array([item for items in chosen for item in items], dtype=np.int64)
     pairs = supporters(baskets, flat, ends)
     lengths = baskets.lengths
     step = min(window, len(baskets))
@@ -108,9 +110,7 @@ def choose_victims(
 
 
 def offset_by_chance(rows: Ints, rules: Ints, sizes: Ints, seed: int) -> Ints:
-    """Return a random place in each rule, from (seed, row, rule) alone: no order of work changes
-    it.
-    """
+    """Draw a place in each rule from (seed, row, rule) alone, whatever the order of work."""
     with np.errstate(over="ignore"):
         mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         mixed += rules.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed)
@@ -126,8 +126,3 @@ def _by_rule_then_length(own: Ints, length: Ints) -> Ints:
     kind = np.uint16 if most < 2**16 else np.int64
     order = np.argsort(length.astype(kind), kind="stable")
     return order[np.argsort(own[order].astype(kind), kind="stable")]
-
-
-def _flat(rules: Sequence[tuple[int, ...]]) -> tuple[Ints, Ints]:
-    ends = np.cumsum([0] + [len(items) for items in rules])
-    return np.array([item for items in rules for item in items], dtype=np.int64), ends

@@ -49,7 +49,6 @@ class BasketSource(NamedTuple):
 
 
 def as_baskets(data: Any) -> Transactions:
-    """Return baskets from anything that holds baskets."""
     return open_baskets(data).baskets
 
 
@@ -112,7 +111,6 @@ def _read(path: str | os.PathLike[str]) -> Transactions:
 
 
 def is_table_name(path: str | os.PathLike[str]) -> bool:
-    """Return whether a name denotes a table (or database) rather than a FIMI file."""
     from tulle.io._formats import format_of
 
     name = str(path)
@@ -130,7 +128,11 @@ def _open_lists(data: Iterable[Any]) -> BasketSource:
     found = Transactions.from_lists(baskets)
 
     def restore(released: Transactions) -> Any:
-        new, marked = _marked_lists(released), released.unknown is not None
+        new, marked = released.to_lists(), released.unknown is not None
+        if released.unknown is not None:
+            refuse_marks_in_names(released)
+            marks = ([f"{item}?" for item in basket] for basket in released.unknown.to_lists())
+            new = [sure + open_ for sure, open_ in zip(new, marks)]
         if not marked and not released.is_part_of(found):
             # at the end of its basket, or out of its order, an added item would be seen
             filled = [_kind(old)(items) for old, items in zip(baskets, new)]
@@ -166,14 +168,6 @@ def _refilled(old: Any, new: list[Any]) -> Any:
     known = [item for item in dict.fromkeys(old) if item in left]
     marks = [item for item in new if item not in set(known)]
     return _kind(old)([*known, *marks])
-
-
-def _marked_lists(released: Transactions) -> list[list[Any]]:
-    if released.unknown is None:
-        return released.to_lists()
-    refuse_marks_in_names(released)
-    marks = [[f"{item}?" for item in basket] for basket in released.unknown.to_lists()]
-    return [sure + open_ for sure, open_ in zip(released.to_lists(), marks)]
 
 
 def _open_sparse(data: Any) -> BasketSource:
@@ -281,16 +275,18 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
         return _open_wide(data)
     if len(columns) == 2:
         return _open_pairs(data, *columns)
+    shown = ", ".join(f"'{name}'" for name in others[:_SHOWN])
+    more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    told = f"The column {shown} holds" if len(others) == 1 else f"The columns {shown}{more} hold"
     raise DataError(
         "baskets are a 0/1 column for each item, or two columns (basket and item). "
-        f"{_listing(others)} values other than 0 and 1: drop such columns, or choose the two with "
+        f"{told} values other than 0 and 1: drop such columns, or choose the two with "
         "baskets_from_long(frame, basket, item), or --basket and --item; where every row is a "
         "basket of attributes, --attribute all"
     )
 
 
 def open_long(data: Any, basket: str, item: str) -> tuple[Transactions, Restore]:
-    """Open a frame with one item per row."""
     return _open_pairs(data, basket, item)
 
 
@@ -330,15 +326,6 @@ def named(codes: Any, names: Any) -> pl.Series:
     if column.n_unique() < len(plain):
         raise DataError("different items have the same name as text: rename them")
     return column.gather(codes)
-
-
-def _listing(names: list[str]) -> str:
-    """Return columns as the subject of a sentence; of many, the first."""
-    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
-    if len(names) == 1:
-        return f"The column {shown} holds"
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"The columns {shown}{more} hold"
 
 
 def _columns(data: Any) -> dict[str, Any]:
@@ -461,7 +448,6 @@ def _listed(
 
 
 def _framed(data: Any, columns: dict[str, Any]) -> Any:
-    """Return columns as a polars or pyarrow frame, like another."""
     if isinstance(data, pl.DataFrame):
         return pl.DataFrame(columns)
     import pyarrow as pa

@@ -15,21 +15,22 @@ from tulle._choices import HIDING_METHODS, INTERVALS, LOOKAHEADS, VICTIMS
 from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
-from tulle.rules._additions import best_adding
 from tulle.rules._blocking import blocking, refuse_middles
 from tulle.rules._classic import CLASSICAL, algo1a, swa
-from tulle.rules._measures import MinedRules, changed_share, side_effects
-from tulle.rules._search import Impact, best
+from tulle.rules._search import Impact, best, best_adding
 from tulle.rules._sensitive import (
     Codes,
     Edits,
     HidingLimit,
+    MinedRules,
     SensitiveRules,
     Thresholds,
+    changed_share,
     count_sets,
     drawn_margins,
     is_hidden,
     lookup,
+    side_effects,
 )
 from tulle.rules.containers import open_baskets, shuffled
 from tulle.rules.mine import Itemsets
@@ -82,7 +83,8 @@ def checked(
     if seen:
         raise PrivacyError(
             f"method '{method}' left {len(seen)} of {len(rules)} rules above their "
-            f"thresholds ({'; '.join(seen)}): nothing is released; use method='best'"
+            f"thresholds ({'; '.join(seen)}): nothing is released; take another method "
+            "(best)"
         )
     counted = zip(rules, before, after, limits)
     return [_line(str(rule), b, a, limit, n_baskets) for rule, b, a, limit in counted]
@@ -114,7 +116,10 @@ def refuse_contradictions(
         for r, rule in enumerate(sensitive.rules):
             if adding and sensitive.confidence[r] is not None:
                 continue
-            most = _most_support(sensitive, r)
+            most, sure = int(sensitive.limit[r]) - 1, sensitive.confidence[r]
+            if sure is not None:  # confidence is enough
+                antecedent = len(sensitive.baskets.rows_with(sensitive.antecedent[r]))
+                most = max(most, (antecedent * sure.numerator - 1) // sure.denominator)
             if set(sensitive.whole[r]) <= set(items) and most < mined.minimum:
                 raise DataError(
                     f"these constraints conflict: to hide '{rule}', its items may occur together "
@@ -126,18 +131,16 @@ def refuse_contradictions(
 def require_kept(
     released: Transactions, keep: Sequence[Codes], mined: MinedRules | None, method: str
 ) -> None:
-    """Raise an error if an itemset that should stay frequent does not."""
     if not keep or mined is None:
         return
     counts = count_sets(released, keep)
     lost = [_named(released, items) for items, n in zip(keep, counts) if n < mined.minimum]
     if lost:
-        hint = "" if method == "best" else "; method='best' takes them into account"
+        hint = "" if method == "best" else "; the method 'best' takes them into account"
         raise DataError(f"{', '.join(lost)} did not stay frequent: nothing is released{hint}")
 
 
 def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
-    """Return the nodes of some frequent itemsets."""
     indptr, codes = itemsets.rows
     owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
     nodes = []
@@ -174,16 +177,6 @@ def minable(line: dict[str, Any], when: str, minimum: int, sure: Fraction) -> bo
     """Return whether a rule of a report is found at thresholds, "before" or "after"."""
     count, antecedent = line[f"count_{when}"], line[f"antecedent_{when}"]
     return bool(count >= minimum and count * sure.denominator >= sure.numerator * antecedent)
-
-
-def _most_support(sensitive: SensitiveRules, r: int) -> int:
-    """Return the most baskets that may still support a hidden rule."""
-    most = int(sensitive.limit[r]) - 1
-    sure = sensitive.confidence[r]
-    if sure is None:
-        return most
-    antecedent = len(sensitive.baskets.rows_with(sensitive.antecedent[r]))
-    return max(most, (antecedent * sure.numerator - 1) // sure.denominator)
 
 
 def _named(baskets: Transactions, items: Codes) -> str:

@@ -99,7 +99,13 @@ class PatternSanitizer(BaseEstimator):
             As :func:`association_rules` returns it.
         """
         name = type(self).__name__
-        wanted = _wanted(self.rules)
+        wishes = as_rules(self.rules)
+        own = (rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
+        if wishes.keep or any(own):
+            raise ParameterError(
+                "PatternSanitizer removes rules entirely: for thresholds of single rules, or "
+                "itemsets to keep, use RuleHider"
+            )
         confidence = confidence_share(name, self.min_confidence)
         if self.max_consequent is not None:
             check_int(name, "max_consequent", self.max_consequent, 1)
@@ -107,9 +113,10 @@ class PatternSanitizer(BaseEstimator):
         minimum = support_count(name, self.min_support, len(source.baskets))
 
         found = mine(source.baskets, minimum)
-        sensitive = _sensitive_sets(source.baskets, wanted, minimum)
+        sensitive = _sensitive_sets(source.baskets, wishes.rules, minimum)
         shared = shareable(found, sensitive, minimum)
-        _require_unrecoverable(found, shared, sensitive)
+        if recovered(found, shared, sensitive):
+            raise PrivacyError("a sensitive itemset can still be inferred: nothing is shared")
 
         every = implications(found, confidence, self.max_consequent)
         left = Implications(found, every.nodes[shared[every.whole]])
@@ -243,21 +250,6 @@ def recovered(
                 known.add(itemset)
                 grew = True
     return [itemset for itemset in sensitive if any(itemset <= other for other in known)]
-
-
-def _wanted(given: Any) -> list[Rule]:
-    found = as_rules(given)
-    if found.keep or any(r.has_thresholds or r.disclosure is not None for r in found.rules):
-        raise ParameterError(
-            "PatternSanitizer removes rules entirely: for thresholds of single rules, or itemsets "
-            "to keep, use RuleHider"
-        )
-    return found.rules
-
-
-def _require_unrecoverable(found: Itemsets, shared: Flags, sensitive: list[frozenset[int]]) -> None:
-    if recovered(found, shared, sensitive):
-        raise PrivacyError("a sensitive itemset can still be inferred: nothing is shared")
 
 
 def _sensitive_sets(baskets: Transactions, rules: list[Rule], minimum: int) -> list[frozenset[int]]:

@@ -137,8 +137,10 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
     >>> read_rules(path).rules
     [Rule('bread, milk -> beer')]
     """
+    from tulle.io.read import read_table
+
     if str(path).lower().endswith((".parquet", ".arrow", ".feather")):
-        return RuleFile(_rules_of_frame(_table(path)), [])
+        return RuleFile(_rules_of_frame(read_table(path)), [])
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -147,8 +149,10 @@ def read_rules(path: str | os.PathLike[str]) -> RuleFile:
         raise DataError(f"the rules file {path} is not UTF-8 text") from None
     except OSError as error:
         raise DataError(f"the rules file {path} cannot be read: {error.strerror}") from None
-    if _is_table(text):
-        return RuleFile(_rules_of_frame(_table(path)), [])
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    names = {name.strip().strip('"') for name in re.split(r"[,;\t|]", first)}
+    if any(names.issuperset(pair) for pair in _SIDES):  # a CSV file
+        return RuleFile(_rules_of_frame(read_table(path)), [])
     found = RuleFile([], [])
     for number, raw in enumerate(text.splitlines(), start=1):
         line = _cut(raw, r"(?:^|\s)#")[0].strip()
@@ -182,9 +186,7 @@ def quoted(item: Hashable) -> str:
 
 
 def as_rules(given: Any) -> RuleFile:
-    """Return rules from whatever a user passes: one or many Rules, texts or pairs, a frame, a
-    file.
-    """
+    """Return rules from one or many Rules, texts or pairs, a frame, or a file."""
     if isinstance(given, Rule):
         return RuleFile([given], [])
     if isinstance(given, str | os.PathLike):
@@ -223,7 +225,8 @@ def _rules_of_frame(given: Any) -> list[Rule]:
             "a frame of rules has columns 'antecedent' and 'consequent' (or, as mlxtend calls "
             "them, 'antecedents' and 'consequents')"
         )
-    left, right = (_as_list(given[name]) for name in sides)
+    columns = (given[name] for name in sides)  # of pandas, polars or pyarrow
+    left, right = (c.to_pylist() if hasattr(c, "to_pylist") else c.to_list() for c in columns)
     rules = [Rule(_side(before), _side(after)) for before, after in zip(left, right)]
     if not rules:
         raise ParameterError("there are no rules to hide: the table of rules has no row")
@@ -243,25 +246,6 @@ def _side(cell: Any) -> list[Any]:
         return sorted(ast.literal_eval(f"[{frozen[1]}]"), key=repr)
     except (ValueError, SyntaxError):
         raise ParameterError("a set of items in the table of rules cannot be read") from None
-
-
-def _is_table(text: str) -> bool:
-    """Return whether a text is a CSV file of rules, by its first line."""
-    line = next((line for line in text.splitlines() if line.strip()), "")
-    names = {name.strip().strip('"') for name in re.split(r"[,;\t|]", line)}
-    return any(names.issuperset(pair) for pair in _SIDES)
-
-
-def _table(path: str | os.PathLike[str]) -> Any:
-    from tulle.io.read import read_table
-
-    return read_table(path)
-
-
-def _as_list(column: Any) -> list[Any]:
-    """Return a column of pandas, polars or pyarrow as a list."""
-    found: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
-    return found
 
 
 def _sides(text: Any) -> tuple[list[str], list[str]]:
@@ -385,7 +369,5 @@ def confidence_share(owner: str, value: Any) -> Fraction:
 
 
 def confidence_if_any(owner: str, value: Any) -> Fraction:
-    """Return the minimum confidence, as a fraction; None, where it may be left out, asks for
-    none.
-    """
+    """Return the minimum confidence, as a fraction; None asks for none."""
     return confidence_share(owner, 0 if value is None else value)

@@ -21,7 +21,7 @@ from tulle._choices import CUTS
 from tulle.errors import ParameterError, nearest_name
 from tulle.keys import SecretKey
 from tulle.sites import _columns as grading
-from tulle.sites import _numbers as dates
+from tulle.sites import _values as dates
 from tulle.sites._columns import (
     CLOCKS,
     PARTS,
@@ -36,10 +36,9 @@ from tulle.sites._columns import (
     Matched,
     Plain,
     ValueType,
-    check_exact,
     refuse_codes,
 )
-from tulle.sites._texts import text_of
+from tulle.sites._values import text_of
 from tulle.table._precision import EXACT
 from tulle.table.schema import Column, Kind
 
@@ -52,41 +51,7 @@ _TOGETHER = {("alias", "split"), ("alias", "categories"), ("alias", "joint")}
 
 @dataclass(frozen=True, repr=False)
 class Choices:
-    """What the sites choose for their columns.
-
-    Parameters
-    ----------
-    ranges
-        The public range of each number or date: ``{"age": (0, 120)}``. Values outside it are
-        refused or clamped when a table is encoded.
-    cuts
-        ``equal``: groups of equal width with secret ends and secret first number; the codes are a
-        straight line, every miner finds the same. ``uneven``: secret cut points and secret steps;
-        only miners that look at order (trees, rules over intervals) find the same, but a few known
-        pairs tell less.
-    groups
-        The number of groups of each number or date (with equal cuts of whole numbers about as
-        many: their width is a power of two, which makes codes exact in binary).
-    limits, values
-        Cut points and group numbers of single columns, given instead of drawn, as in the paper.
-    alias
-        Numbers and dates that are names rather than amounts (a ward, a postal code).
-    categories
-        Columns coded by a negotiated table: the union of their categories.
-    other
-        Columns of ``categories`` whose unforeseen values share one alias. It decodes to ``other``.
-    plain
-        Columns that need no treatment.
-    split
-        The share of the records that one alias has at most, but for the luck of the draw: frequent
-        values get several aliases, up to 64. Hides frequencies; **changes mining results**.
-    joint
-        Pairs of columns that get one alias together. Hides the single marginals; the miner sees
-        one attribute instead of two.
-    match
-        The column that says who somebody is, at every site, where the sites hold other columns of
-        the same people. It goes out as a keyed pseudonym, by which tables are joined.
-    """
+    """What the sites choose for their columns, as :meth:`SiteAgreement.create` describes it."""
 
     ranges: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     cuts: str = "equal"
@@ -115,7 +80,13 @@ class Choices:
         check_int(OWNER, "groups", self.groups, 1, 256)
         self._check_shapes()
         self._check_names([column.name for column in columns])
-        self._check_contradictions()
+        ways = ("alias", "categories", "joint", "limits", "match", "plain", "split")
+        for first, second in combinations(ways, 2):
+            both = set(self._named(first)) & set(self._named(second))
+            if both and (first, second) not in _TOGETHER:
+                raise ParameterError(
+                    f"column '{min(both)}' cannot be in both '{first}' and '{second}'"
+                )
         self._check_kinds({column.name: column for column in columns})
 
     def _check_shapes(self) -> None:
@@ -154,15 +125,6 @@ class Choices:
                 raise wrong_choice("values", f"of column '{name}' need its 'limits' too")
         if len(set(self._named("joint"))) < 2 * len(self.joint):
             raise ParameterError("a column can be in one pair of 'joint' only")
-
-    def _check_contradictions(self) -> None:
-        ways = ("alias", "categories", "joint", "limits", "match", "plain", "split")
-        for first, second in combinations(ways, 2):
-            both = set(self._named(first)) & set(self._named(second))
-            if both and (first, second) not in _TOGETHER:
-                raise ParameterError(
-                    f"column '{min(both)}' cannot be in both '{first}' and '{second}'"
-                )
 
     def _check_kinds(self, columns: Mapping[str, Column]) -> None:
         for option in ("ranges", "limits"):
@@ -227,7 +189,11 @@ def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
         if pair is None:
             coded.append(_code(column, choices, key))
         elif column.name == min(pair, key=list(by_name).index):
-            coded.append(_joint(by_name[pair[0]], by_name[pair[1]]))
+            first, second = (by_name[name] for name in pair)
+            types = TYPE_OF_KIND[first.kind], TYPE_OF_KIND[second.kind]
+            name = f"{first.name}+{second.name}"
+            names = first.name, second.name
+            coded.append(Joint(name, ValueType.TEXT, first.role, names, types))
     return coded
 
 
@@ -292,16 +258,6 @@ def _listed(column: Column, categories: Collection[Any]) -> tuple[str, ...]:
     return listed
 
 
-def _joint(first: Column, second: Column) -> Joint:
-    return Joint(
-        f"{first.name}+{second.name}",
-        ValueType.TEXT,
-        first.role,
-        pair=(first.name, second.name),
-        types=(TYPE_OF_KIND[first.kind], TYPE_OF_KIND[second.kind]),
-    )
-
-
 def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
     refuse_codes(column)
     name = column.name
@@ -333,7 +289,12 @@ def _exact(column: Graded) -> Graded:
             high=math.floor(column.high / 1000),
             limits=tuple(float(round(limit / 1000)) for limit in column.limits),
         )
-    return check_exact(column)
+    if column.type in WHOLE and column.tolerance >= ROUNDS_BACK:
+        raise ParameterError(
+            f"column '{column.name}': its range is too wide for exact codes: use aliases instead "
+            f"(alias=['{column.name}'])"
+        )
+    return column
 
 
 def _drawn(column: Graded, key: SecretKey) -> Graded:

@@ -366,16 +366,6 @@ def refuse_codes(column: Column) -> None:
         )
 
 
-def check_exact(column: Graded) -> Graded:
-    """Raise if a range is so wide that whole numbers would not come back exactly."""
-    if column.type in WHOLE and column.tolerance >= ROUNDS_BACK:
-        raise ParameterError(
-            f"column '{column.name}': its range is too wide for exact codes: use aliases instead "
-            f"(alias=['{column.name}'])"
-        )
-    return column
-
-
 def check_names(columns: Sequence[Coded]) -> None:
     """Raise if a column has no name, a name used twice, or a name like an alias of another."""
     seen: set[str] = set()
@@ -464,16 +454,6 @@ def table_aliases(attribute: str, texts: Sequence[str], key: SecretKey) -> list[
     return [f"{attribute}_{number[index]}" for index in range(len(texts))]
 
 
-def check_no_collision(attribute: str, aliases: pl.Series) -> None:
-    """Raise if two different texts have one alias (a one-in-a-million chance at 1.5M texts)."""
-    shared = len(aliases) - aliases.n_unique()
-    if shared:
-        raise DataError(
-            f"column '{attribute}': {counted(shared, 'value', 'share')} an alias with "
-            "another: rotate the agreement (tulle sites rotate) and encode again"
-        )
-
-
 def _digests(use: str, texts: Sequence[str], key: SecretKey) -> Iterator[bytes]:
     # copying the keyed state is faster than keying again
     keyed = blake2b(key=key.derive(use), digest_size=8, person=b"tulle-alias")
@@ -503,9 +483,14 @@ class AliasTables:
         self._known = {name: pl.DataFrame(schema=_EMPTY) for name in self._columns}
         self._texts: dict[str, str] | None = None
         self._shared: set[str] | None = None
-        for column in self._columns.values():
-            if isinstance(column, Aliased):
-                self._learn_agreed(column)
+        for name, column in self._columns.items():  # what is known without a table
+            if not isinstance(column, Aliased):
+                continue
+            if column.categories is not None:
+                listed = dict.fromkeys([*column.categories, *([OTHER] if column.other else [])])
+                self._add(name, table_aliases(name, [*listed], self._key), [*listed])
+            elif column.type is ValueType.BOOLEAN:
+                self.learn(name, ["true", "false"])
 
     def aliases(self, name: str, texts: list[str], part: int = 0) -> list[str]:
         """Return the keyed aliases of some distinct texts, and remember them for decoding."""
@@ -543,13 +528,13 @@ class AliasTables:
             self._shared = set(texts.filter(pl.col("text").is_duplicated())["text"])
         return self._shared
 
-    def count(self) -> int:
-        """Return how many aliases are known."""
-        return sum(known.height for known in self._known.values())
-
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the values, sealed for the sites of this agreement."""
-        words = {name: known["text"].unique().sort().to_list() for name, known in self._keyed()}
+        words = {
+            name: self._known[name]["text"].unique().sort().to_list()
+            for name, column in self._columns.items()
+            if isinstance(column, Joint) or column.keyed
+        }
         plain = json.dumps(words).encode()
         write_sealed(path, plain, _CONTENT, self._lock(), force=force)
 
@@ -564,31 +549,23 @@ class AliasTables:
             if name in self._columns and texts:
                 self.learn(name, texts)
 
-    def _keyed(self) -> Iterable[tuple[str, pl.DataFrame]]:
-        for name, column in self._columns.items():
-            if isinstance(column, Joint) or column.keyed:
-                yield name, self._known[name]
-
     def _lock(self) -> SecretKey:
         return SecretKey(self._key.derive("sites/vocabulary"))
-
-    def _learn_agreed(self, column: Aliased) -> None:
-        """Learn what is known without a table: booleans and agreed lists."""
-        if column.categories is not None:
-            listed = list(dict.fromkeys([*column.categories, *([OTHER] if column.other else [])]))
-            self._add(column.name, table_aliases(column.name, listed, self._key), listed)
-        elif column.type is ValueType.BOOLEAN:
-            self.learn(column.name, ["true", "false"])
 
     def _add(self, name: str, aliases: list[str], texts: list[str]) -> None:
         new = pl.DataFrame({"alias": aliases, "text": texts}, schema=_EMPTY)
         known = pl.concat([self._known[name], new]).unique()
-        check_no_collision(name, known["alias"])
+        shared = known.height - known["alias"].n_unique()  # a one-in-a-million chance at 1.5M texts
+        if shared:
+            raise DataError(
+                f"column '{name}': {counted(shared, 'value', 'share')} an alias with "
+                "another: rotate the agreement (tulle sites rotate) and encode again"
+            )
         self._known[name] = known
         self._texts = self._shared = None
 
     def __repr__(self) -> str:
-        return f"Vocabulary({self.count()} aliases, hidden)"
+        return f"Vocabulary({sum(map(len, self._known.values()))} aliases, hidden)"
 
     def __reduce__(self) -> NoReturn:
         raise KeyMaterialError("a vocabulary cannot be pickled: save it with save_vocabulary(path)")

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Seq
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from tulle.errors import DataError
-from tulle.sites import _numbers as dates
+from tulle.sites import _values as dates
 from tulle.sites._columns import (
     TOKEN,
     Aliased,
@@ -25,10 +26,10 @@ from tulle.sites._columns import (
     cut,
     ungrade,
 )
-from tulle.sites._numbers import is_number
-from tulle.sites._shapes import rebuild
+from tulle.sites._values import is_number
 from tulle.sites.agreement import SiteAgreement
-from tulle.table._frames import to_polars
+from tulle.table._frames import Exit, enter, to_polars
+from tulle.table._pandas import keep_index
 
 # How aliases and codes of an agreement look inside a text: what finds them.
 
@@ -69,12 +70,6 @@ def code_pattern(names: list[str]) -> re.Pattern[str] | None:
     )
 
 
-def is_named_before(match: re.Match[str], column: str) -> bool:
-    """Return whether the text before an alias names its column: ``sex=``, ``"sex": ``, ``sex_``."""
-    before = match.string[max(0, match.start() - len(column) - 8) : match.start()]
-    return before.rstrip("=_: '\"").endswith(column)
-
-
 def _any_of(names: list[str]) -> str:
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
 
@@ -106,7 +101,6 @@ def decode_comparison(
 
 
 def decode_value(column: Graded, code: str, decimals: int | None = None) -> str:
-    """Return the value that a code stands for."""
     number, _ = cut(float(code), column.scale)
     if column.type is ValueType.DATE or (column.type is ValueType.INTEGER and decimals is None):
         number = float(round(number))
@@ -131,7 +125,7 @@ def decode_interval(
 def decode_intervals(intervals: Any, column: Graded) -> Any:
     """Decode texts, pairs of numbers or pandas Intervals of codes, one or a list of them."""
     if isinstance(intervals, str):
-        return _INTERVAL.sub(lambda match: _interval_text(column, match), intervals)
+        return _INTERVAL.sub(lambda m: decode_interval(column, m[1], m[2], m[3], m[4]), intervals)
     if hasattr(intervals, "closed") and hasattr(intervals, "left"):
         if hasattr(intervals, "dtype"):  # an IntervalIndex
             return [decode_intervals(interval, column) for interval in intervals]
@@ -162,29 +156,22 @@ def _end(column: Graded, code: float) -> Any:
     return moment_of(column, number)
 
 
-def _interval_text(column: Graded, match: re.Match[str]) -> str:
-    left, low, high, right = match.groups()
-    return decode_interval(column, left, low, high, right)
-
-
 def _pandas_interval(interval: Any, column: Graded) -> Any:
     left = "[" if interval.closed in ("left", "both") else "("
     right = "]" if interval.closed in ("right", "both") else ")"
     ends = (repr(float(interval.left)), repr(float(interval.right)))
     text = decode_interval(column, left, *ends, right)
     closed = {"[)": "left", "(]": "right", "[]": "both", "()": "neither"}[text[0] + text[-1]]
-    low, high = (_pandas_end(column, end) for end in (interval.left, interval.right))
+    low, high = (_end(column, float(end)) for end in (interval.left, interval.right))
+    if column.type not in (ValueType.INTEGER, ValueType.DECIMAL):
+        import pandas as pd
+
+        # pandas intervals lie between numbers, time stamps or durations
+        of = pd.Timedelta if column.type is ValueType.TIME else pd.Timestamp
+        codes = np.array([interval.left, interval.right], dtype=np.float64)
+        numbers = ungrade(codes, column.scale).tolist()
+        low, high = (of(moment_of(column, number).isoformat()) for number in numbers)
     return type(interval)(low, high, closed=closed)
-
-
-def _pandas_end(column: Graded, code: float) -> Any:
-    """Convert an end: pandas intervals lie between numbers, time stamps or durations."""
-    import pandas as pd
-
-    if column.type in (ValueType.INTEGER, ValueType.DECIMAL):
-        return _end(column, float(code))
-    end = moment_of(column, float(ungrade(np.array([float(code)]), column.scale)[0]))
-    return pd.Timedelta(end.isoformat()) if isinstance(end, dt.time) else pd.Timestamp(end)
 
 
 def uncertainty(column: Graded, code: str) -> tuple[float, str] | None:
@@ -259,7 +246,6 @@ class ResultReader:
     # -- text ---------------------------------------------------------------------------------
 
     def text(self, text: str, decimals: int | None = None, inside: str | None = None) -> str:
-        """Decode aliases, thresholds and intervals of any text."""
         if self._codes is not None:
             text = self._codes.sub(lambda match: self._decode_match(match, decimals), text)
         if self._aliases is not None:
@@ -275,7 +261,9 @@ class ResultReader:
             self.unknown.add(alias)
             return alias
         value, column = self._known[alias], alias.rpartition("_")[0]
-        if value not in self._shared or column == inside or is_named_before(match, column):
+        before = match.string[max(0, match.start() - len(column) - 8) : match.start()]
+        named = before.rstrip("=_: '\"").endswith(column)  # sex=, "sex": , sex_
+        if value not in self._shared or column == inside or named:
             return value
         return f"{column}={value}"
 
@@ -323,7 +311,9 @@ class ResultReader:
             parts = [self.anything(part, inside) for part in found.tolist()]
             return np.array(parts, dtype=found.dtype.kind)
         if dataclasses.is_dataclass(found) and not isinstance(found, type):
-            return self._record(found)
+            names = [field.name for field in dataclasses.fields(found) if field.init]
+            changes = {name: self.anything(getattr(found, name)) for name in names}
+            return dataclasses.replace(found, **changes)
         if type(found).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
             return decode_frame(found, self.anything, self._distinct)
         return found
@@ -336,14 +326,6 @@ class ResultReader:
             return found[0], self.anything(found[1], subject)
         parts = [self.anything(part, inside) for part in found]
         return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
-
-    def _record(self, found: Any) -> Any:
-        changes = {
-            field.name: self.anything(getattr(found, field.name))
-            for field in dataclasses.fields(found)
-            if field.init
-        }
-        return dataclasses.replace(found, **changes)
 
     def _subject(self, name: Any) -> str | None:
         """Return the column that something is named after, if it is one."""
@@ -363,10 +345,6 @@ class ResultReader:
 
     def centers(self, found: Any, columns: Sequence[str] | None) -> Any:
         """Decode means of codes in a frame, or in an array whose columns are named."""
-        import polars as pl
-
-        from tulle.sites._shapes import named_columns, rebuild
-
         cells = named_columns(found, self._agreed, columns)
         decoded = [
             self._means(series) if series.name in self._graded else series for series in cells
@@ -376,8 +354,6 @@ class ResultReader:
         return rebuild(found, pl.DataFrame(named))
 
     def _means(self, series: Any) -> Any:
-        import polars as pl
-
         column = self._graded[series.name]
         if not (series.dtype.is_numeric() or series.dtype == pl.Null):
             raise DataError(f"column '{series.name}' holds {series.dtype.base_type()}, not means")
@@ -392,7 +368,14 @@ class ResultReader:
     def json(self, found: Any, inside: str | None = None) -> Any:
         """Decode JSON: strings everywhere, and numbers under the name of a graded column."""
         if isinstance(found, Mapping):
-            return self._json_object(found, inside)
+            named = next((found[key] for key in _FEATURE_KEYS if key in found), None)
+            decoded = []
+            for key, value in found.items():
+                own = self._subject(key)
+                if own is None and key in _NUMBER_KEYS:
+                    own = self._subject(named) or inside
+                decoded.append(self.json(value, own))
+            return dict(zip(self._distinct(found), decoded))
         if isinstance(found, list):
             return [self.json(part, inside) for part in found]
         if isinstance(found, str):
@@ -401,29 +384,17 @@ class ResultReader:
             return self._value(self._graded[inside], found, whole=False)
         return found
 
-    def _json_object(self, found: Mapping[str, Any], inside: str | None) -> dict[str, Any]:
-        named = next((found[key] for key in _FEATURE_KEYS if key in found), None)
-        decoded = []
-        for key, value in found.items():
-            own = self._subject(key)
-            if own is None and key in _NUMBER_KEYS:
-                own = self._subject(named) or inside
-            decoded.append(self.json(value, own))
-        return dict(zip(self._distinct(found), decoded))
-
     def _value(self, column: Graded, code: Any, *, whole: bool = True) -> Any:
         if whole or column.type not in (ValueType.INTEGER, ValueType.DECIMAL):
             text = decode_value(column, repr(float(code)))
-            return float(text) if column.type is ValueType.DECIMAL else _int_or_text(text)
+            if column.type is ValueType.DECIMAL:
+                return float(text)
+            return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text
         return float(ungrade(np.array([float(code)]), column.scale)[0])
 
 
 def _is_code(value: Any) -> bool:
     return is_number(value) and not math.isnan(value)
-
-
-def _int_or_text(text: str) -> Any:
-    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text
 
 
 # Results in frames and series: cells, names and labels decoded, the kind kept.
@@ -441,8 +412,6 @@ def decode_frame(found: Any, decode: Decode, distinct: Distinct) -> Any:
         return _decode_series(found, decode)
     if not (hasattr(found, "columns") and hasattr(found, "shape")):
         return found
-    import polars as pl
-
     frame = to_polars(found) if library == "pyarrow" else found
     decoded = [_decode_series(series, decode) for series in frame]
     names = distinct(frame.columns)
@@ -450,8 +419,6 @@ def decode_frame(found: Any, decode: Decode, distinct: Distinct) -> Any:
 
 
 def _decode_series(series: Any, decode: Decode) -> Any:
-    import polars as pl
-
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
     if series.dtype != pl.String and not series.dtype.is_nested():
@@ -546,3 +513,35 @@ def shortened(text: str, decimals: int) -> str:
     """Shorten thresholds of indicators, which are not codes and need not keep all their digits."""
     long = rf"-?\d+\.\d{{{_DIGITS}}}\b"
     return re.sub(long, lambda match: f"{float(match.group()):.{decimals}f}", text)
+
+
+# The same kind of table out as came in, index and types kept.
+
+
+def named_columns(
+    X: Any, agreed: Sequence[str], given: Sequence[str] | None = None
+) -> list[pl.Series]:
+    """Return the columns of a table, under the names given for them, if any.
+
+    Arrays and lists have no names: without given ones they must have the agreed columns, all of
+    them and in that order, as ``transform`` gives them.
+    """
+    frame, exit = enter(X)
+    if given is None and not exit.plain:
+        return list(frame)
+    names = agreed if given is None else given
+    if len(names) != frame.width:
+        raise DataError(
+            f"the table has {frame.width} columns, but {len(names)} names are known: name its "
+            "columns, or pass a frame"
+        )
+    return [column.alias(name) for column, name in zip(frame, names)]
+
+
+def rebuild(X: Any, frame: pl.DataFrame, home: Exit | None = None) -> Any:
+    """Convert a polars frame to the container of X, in the types of ``home`` if that is alike."""
+    if isinstance(X, pl.DataFrame):
+        return frame
+    exit = enter(X)[1]
+    alike = home is not None and type(home) is type(exit)
+    return keep_index((home if alike and home else exit).leave(frame), X)

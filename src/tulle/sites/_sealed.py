@@ -40,21 +40,11 @@ class _Header:
     length: int
 
     def line(self) -> bytes:
-        entries = {
-            "format": FORMAT,
-            "version": VERSION,
-            "content": self.content,
-            "kdf": self.kdf,
-            "salt": self.salt.hex(),
-            "nonce": self.nonce.hex(),
-            "check": self.check.hex(),
-            "length": self.length,
-        }
-        return json.dumps(entries).encode("ascii") + b"\n"
+        own = {n: v.hex() if isinstance(v, bytes) else v for n, v in vars(self).items()}
+        return json.dumps({"format": FORMAT, "version": VERSION, **own}).encode("ascii") + b"\n"
 
 
 def seal(plain: bytes, content: str, lock: Lock) -> bytes:
-    """Return the bytes of a sealed file."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     salt, nonce = secrets.token_bytes(16), secrets.token_bytes(12)
@@ -79,7 +69,10 @@ def unseal(
     line, _, hidden = sealed[: _LONGEST_HEADER + 1].partition(b"\n")
     header = _read_header(line, content, name)
     hidden = sealed[len(line) + 1 :]
-    _check_lock(header, lock, name)
+    if isinstance(lock, str) and header.kdf == _KEY_FILE:
+        raise KeyMaterialError(f"{name} is sealed with a key file, not with a passphrase")
+    if isinstance(lock, SecretKey) and header.kdf == _SCRYPT:
+        raise KeyMaterialError(f"{name} is sealed with a passphrase, not with a key file")
     if len(hidden) < header.length:
         raise KeyMaterialError(
             f"{name} is truncated: it has {len(hidden)} of {header.length} sealed bytes"
@@ -109,7 +102,6 @@ def write_sealed(
 def read_sealed(
     path: str | os.PathLike[str], content: str, lock: Lock, opener: str = "key file"
 ) -> bytes:
-    """Read a sealed file."""
     try:
         if Path(path).stat().st_size > _LONGEST_FILE:
             raise KeyMaterialError(f"{path} is too large for a sealed file")
@@ -148,13 +140,6 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
     if header.kdf not in (_SCRYPT, _KEY_FILE) or len(header.salt) != 16 or len(header.nonce) != 12:
         raise KeyMaterialError(f"{name} asks for a key derivation that Tulle does not use")
     return header
-
-
-def _check_lock(header: _Header, lock: Lock, name: str) -> None:
-    if isinstance(lock, str) and header.kdf == _KEY_FILE:
-        raise KeyMaterialError(f"{name} is sealed with a key file, not with a passphrase")
-    if isinstance(lock, SecretKey) and header.kdf == _SCRYPT:
-        raise KeyMaterialError(f"{name} is sealed with a passphrase, not with a key file")
 
 
 def _key(lock: Lock, salt: bytes) -> SecretKey:

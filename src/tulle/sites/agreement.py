@@ -15,7 +15,7 @@ from tulle.keys import SecretKey
 from tulle.sites._choices import OPTIONS, Choices, code_columns, merged, redraw, wrong_choice
 from tulle.sites._columns import Aliased, Coded, Dropped, check_names, read_column
 from tulle.sites._sealed import Lock, read_sealed, write_sealed
-from tulle.sites._texts import text_of
+from tulle.sites._values import text_of
 
 FORMAT = 1
 _CONTENT = "site agreement"
@@ -76,7 +76,11 @@ class SiteAgreement:
         self.previous = previous
         self._key = key
         check_names(self.columns)
-        self.fingerprint = self._fingerprint()
+        # the key is part of what is hashed and keys the hash: no guess at the content can be tried
+        digits = blake2b(
+            self._to_json(), key=key.derive("sites/fingerprint"), digest_size=16
+        ).hexdigest()
+        self.fingerprint = "-".join(digits[start : start + 4] for start in range(0, 32, 4))
 
     @classmethod
     def create(cls, schema: Any, *, key: SecretKey | None = None, **choices: Any) -> SiteAgreement:
@@ -331,13 +335,6 @@ class SiteAgreement:
         return blake2b(
             digest.encode(), key=self._key.derive("sites/table-id"), digest_size=16
         ).hexdigest()
-
-    def _fingerprint(self) -> str:
-        # the key is part of what is hashed and keys the hash: no guess at the content can be tried
-        digits = blake2b(
-            self._to_json(), key=self._key.derive("sites/fingerprint"), digest_size=16
-        ).hexdigest()
-        return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
 
     def _to_json(self) -> bytes:
         entries = {

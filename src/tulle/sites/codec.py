@@ -10,12 +10,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tulle._checks import check_choice
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
-from tulle._types import Floats
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.sites import _columns as grading
 from tulle.sites._columns import (
@@ -30,20 +28,19 @@ from tulle.sites._columns import (
     Joint,
     Matched,
     Plain,
-    ValueType,
     held_columns,
 )
-from tulle.sites._numbers import from_numbers, numbers_of
 from tulle.sites._results import (
     ResultReader,
     alias_pattern,
     decode_intervals,
+    named_columns,
+    rebuild,
     shortened,
     tree_text,
     with_names,
 )
-from tulle.sites._shapes import named_columns, rebuild
-from tulle.sites._texts import from_text, present, texts_of
+from tulle.sites._values import from_numbers, from_text, numbers_of, present, texts_of
 from tulle.sites.agreement import SiteAgreement
 from tulle.sites.matching import pseudonyms_of
 from tulle.table._frames import Exit, enter
@@ -63,7 +60,13 @@ def encode_graded(series: pl.Series, column: Graded, outside: str) -> pl.Series:
         )
     numbers = np.clip(numbers, column.low, column.high)
     codes = grading.grade(numbers, column.scale)
-    _check_codes(numbers, codes, column)
+    back = grading.ungrade(codes, column.scale)
+    room = 0.499 if column.type in WHOLE else 2 * column.tolerance
+    lost = int(np.count_nonzero(np.abs(back - numbers) > room))
+    if lost:
+        raise PrivacyError(
+            f"column '{column.name}': {counted(lost, 'value', 'have')} no exact code"
+        )
     coded = pl.Series(column.name, codes)
     return coded.zip_with(series.is_not_null(), pl.Series([None], dtype=pl.Float64))
 
@@ -97,29 +100,23 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
     return from_numbers(numbers, series.is_null(), column, dtype)
 
 
-def _check_codes(numbers: Floats, codes: Floats, column: Graded) -> None:
-    """Raise unless every code leads back to its number."""
-    back = grading.ungrade(codes, column.scale)
-    room = 0.499 if column.type in WHOLE else 2 * column.tolerance
-    lost = int(np.count_nonzero(np.abs(back - numbers) > room))
-    if lost:
-        raise PrivacyError(
-            f"column '{column.name}': {counted(lost, 'value', 'have')} no exact code"
-        )
-
-
-def encode_keyed(series: pl.Series, column: Aliased, words: AliasTables) -> pl.Series:
-    """Return keyed aliases, hashed once for each distinct value."""
+def encode_aliased(
+    series: pl.Series, column: Aliased, words: AliasTables, rng: np.random.Generator
+) -> pl.Series:
+    """Encode a column by aliases, made once for each distinct value."""
     distinct, index = _indexed(present(series))
-    aliases = words.aliases(column.name, texts_of(distinct, column.type))
+    texts = texts_of(distinct, column.type)
+    if not column.keyed:
+        aliases = _listed(column, texts, words)
+    elif column.split:
+        return _split(column, texts, index, words, rng)
+    else:
+        aliases = words.aliases(column.name, texts)
     return pl.Series(aliases, dtype=pl.String).gather(index)
 
 
-def encode_listed(series: pl.Series, column: Aliased, words: AliasTables) -> pl.Series:
-    """Return aliases from an agreed list."""
-    distinct, index = _indexed(present(series))
+def _listed(column: Aliased, texts: list[str], words: AliasTables) -> list[str]:
     known = dict(zip(*words.table(column.name).select("text", "alias").get_columns()))
-    texts = texts_of(distinct, column.type)
     listed = set(column.categories or ())
     unlisted = [text for text in texts if text not in listed]
     if unlisted and not column.other:
@@ -130,35 +127,29 @@ def encode_listed(series: pl.Series, column: Aliased, words: AliasTables) -> pl.
             f"column '{column.name}': the agreed list has no alias for {shown}{more}. Agree on a "
             "longer list, on an 'other' alias, or on keyed aliases"
         )
-    aliases = [known[text if text in listed else OTHER] for text in texts]
-    return pl.Series(aliases, dtype=pl.String).gather(index)
+    return [known[text if text in listed else OTHER] for text in texts]
 
 
-def encode_split(
-    series: pl.Series, column: Aliased, words: AliasTables, rng: np.random.Generator
+def _split(
+    column: Aliased,
+    texts: list[str],
+    index: pl.Series,
+    words: AliasTables,
+    rng: np.random.Generator,
 ) -> pl.Series:
     """Return one of several aliases for each frequent value, drawn for each row.
 
     Rows do not take turns: aliases that are equally common would be known to be of one value.
     """
-    distinct, index = _indexed(present(series))
-    texts = texts_of(distinct, column.type)
     place = index.fill_null(0).to_numpy()
     counts = np.bincount(place[index.is_not_null().to_numpy()], minlength=max(len(texts), 1))
     shares = counts / max(1, counts.sum())
     parts = np.clip(np.ceil(shares / (column.split or 1.0)), 1, PARTS).astype(np.int64)
-    table = [words.aliases(column.name, texts, part) for part in range(int(parts.max()))]
+    table = [words.aliases(column.name, texts, number) for number in range(int(parts.max()))]
     drawn = np.floor(rng.random(len(place)) * parts[place]).astype(np.int64)
-    flat = pl.Series([alias for part in table for alias in part], dtype=pl.String)
+    flat = pl.Series([alias for aliases in table for alias in aliases], dtype=pl.String)
     row = pl.Series(drawn * len(texts) + place).cast(pl.UInt32)
     return flat.gather(row.zip_with(index.is_not_null(), pl.Series([None], dtype=pl.UInt32)))
-
-
-def encode_joint(frame: pl.DataFrame, column: Joint, words: AliasTables) -> pl.Series:
-    """Return one alias for a pair of values; missing only where both are."""
-    _, index = _pairs(frame, column)
-    texts = distinct_texts(frame, column)
-    return pl.Series(words.aliases(column.name, texts), dtype=pl.String).gather(index)
 
 
 def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
@@ -166,30 +157,36 @@ def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
     if isinstance(column, Aliased):
         return texts_of(_indexed(present(frame[column.name]))[0], column.type)
     pairs, _ = _pairs(frame, column)
-    sides = [_texts_or_none(pairs[name], type) for name, type in zip(column.pair, column.types)]
+    sides = []
+    for name, type in zip(column.pair, column.types):
+        present_rows = np.flatnonzero(pairs[name].is_not_null().to_numpy())
+        texts: list[str | None] = [None] * pairs.height
+        for row, text in zip(present_rows, texts_of(pairs[name].drop_nulls(), type)):
+            texts[row] = text
+        sides.append(texts)
     return [json.dumps(pair, ensure_ascii=False) for pair in zip(*sides)]
 
 
 def decode_aliased(
     series: pl.Series, column: Aliased, words: AliasTables, dtype: Any
-) -> tuple[pl.Series, int]:
-    """Return the values of a column of aliases, and how many cells hold an unknown alias."""
+) -> tuple[list[pl.Series], int]:
+    """Decode a column of aliases, and count the cells with an unknown one."""
     texts, unknown, index = _texts_of_aliases(series, words.table(column.name))
     unread = int(unknown.gather(index.drop_nulls()).sum())
     values = texts if unread else from_text(texts, column.type, dtype)
-    return values.gather(index).alias(column.name), unread
+    return [values.gather(index).alias(column.name)], unread
 
 
 def decode_foreign(
     series: pl.Series, words: AliasTables, pattern: re.Pattern[str] | None
-) -> tuple[pl.Series, int]:
+) -> tuple[list[pl.Series], int]:
     """Decode the aliases in a column of text that the miner added; keep other text."""
     texts, unknown, index = _texts_of_aliases(series, words.everything())
     if pattern is None:
-        return series, 0
+        return [series], 0
     looks = [pattern.fullmatch(text) is not None for text in texts]
     unread = int((unknown & pl.Series(looks, dtype=pl.Boolean)).gather(index.drop_nulls()).sum())
-    return texts.gather(index).alias(series.name), unread
+    return [texts.gather(index).alias(series.name)], unread
 
 
 def decode_joint(
@@ -240,14 +237,6 @@ def _texts_of_aliases(
     )
     unknown = texts.is_null()
     return texts.fill_null(distinct), unknown, index
-
-
-def _texts_or_none(values: pl.Series, type: ValueType) -> list[str | None]:
-    found: list[str | None] = [None] * len(values)
-    rows: NDArray[np.int64] = np.flatnonzero(values.is_not_null().to_numpy())
-    for row, text in zip(rows, texts_of(values.drop_nulls(), type)):
-        found[row] = text
-    return found
 
 
 class SiteCodec:
@@ -607,15 +596,13 @@ class SiteCodec:
         if isinstance(column, Plain):
             return frame[column.name]
         if isinstance(column, Joint):
-            return encode_joint(frame, column, self._vocabulary)
+            texts = distinct_texts(frame, column)
+            aliases = pl.Series(self._vocabulary.aliases(column.name, texts), dtype=pl.String)
+            return aliases.gather(_pairs(frame, column)[1])  # missing only where both are
         if isinstance(column, Matched):
             return pseudonyms_of(frame[column.name], self.agreement._key)
         assert isinstance(column, Aliased)
-        if not column.keyed:
-            return encode_listed(frame[column.name], column, self._vocabulary)
-        if column.split:
-            return encode_split(frame[column.name], column, self._vocabulary, rng)
-        return encode_keyed(frame[column.name], column, self._vocabulary)
+        return encode_aliased(frame[column.name], column, self._vocabulary, rng)
 
     def _decode(self, series: pl.Series) -> tuple[list[pl.Series], int]:
         """Return the plain columns of an encoded one, and how many cells could not be read."""
@@ -623,15 +610,13 @@ class SiteCodec:
             if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
                 return [series], 0
             pattern = alias_pattern(self.agreement.columns)
-            kept, unread = decode_foreign(series, self._vocabulary, pattern)
-            return [kept], unread
+            return decode_foreign(series, self._vocabulary, pattern)
         column = self.agreement[series.name]
         dtypes = [self._dtypes.get(name) for name in column.sources]
         if isinstance(column, Graded):
             return [decode_graded(series, column, dtypes[0])], 0
         if isinstance(column, Aliased):
-            found, unread = decode_aliased(series, column, self._vocabulary, dtypes[0])
-            return [found], unread
+            return decode_aliased(series, column, self._vocabulary, dtypes[0])
         if isinstance(column, Joint):
             return decode_joint(series, column, self._vocabulary, dtypes)
         return [series], 0

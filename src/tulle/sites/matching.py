@@ -15,7 +15,7 @@ import polars as pl
 from tulle._plurals import counted
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.keys import SecretKey
-from tulle.sites._texts import present, texts_of
+from tulle.sites._values import present, texts_of
 from tulle.table._frames import enter
 
 
@@ -82,9 +82,25 @@ def match_people(tables: Sequence[Any], by: str) -> MatchedPeople:
         raise ParameterError("match_people needs at least two tables")
     entered = [enter(table) for table in tables]
     frames = [frame for frame, _ in entered]
+    seen: dict[str, int] = {}
     for place, frame in enumerate(frames, start=1):
-        _check_people(frame, by, f"table {place}")
-    _refuse_shared_columns(frames, by)
+        if by not in frame.columns:
+            raise DataError(
+                f"table {place} has no column '{by}': {nearest_name(by, frame.columns)}"
+            )
+        missing = frame[by].null_count()
+        if missing:
+            raise DataError(
+                f"table {place}: {counted(missing, 'record')} without a pseudonym in '{by}'"
+            )
+        refuse_repeated(frame[by], f"table {place}")
+        for name in frame.columns:
+            if name != by and name in seen:
+                raise DataError(
+                    f"tables {seen[name]} and {place} both have the column '{name}', and it is not "
+                    "known which of them is right: drop it at one site"
+                )
+            seen[name] = place
     joined = frames[0]
     for frame in frames[1:]:
         joined = joined.join(frame, on=by, how="inner")
@@ -122,24 +138,3 @@ def refuse_repeated(pseudonyms: pl.Series, where: str) -> None:
             f"column '{pseudonyms.name}': {counted(repeated, 'record')} of {where} are of people "
             "who occur more than once: sum them up to one record for each person"
         )
-
-
-def _check_people(frame: pl.DataFrame, by: str, where: str) -> None:
-    if by not in frame.columns:
-        raise DataError(f"{where} has no column '{by}': {nearest_name(by, frame.columns)}")
-    missing = frame[by].null_count()
-    if missing:
-        raise DataError(f"{where}: {counted(missing, 'record')} without a pseudonym in '{by}'")
-    refuse_repeated(frame[by], where)
-
-
-def _refuse_shared_columns(frames: Sequence[pl.DataFrame], by: str) -> None:
-    seen: dict[str, int] = {by: 0}
-    for place, frame in enumerate(frames, start=1):
-        for name in frame.columns:
-            if name != by and name in seen:
-                raise DataError(
-                    f"tables {seen[name]} and {place} both have the column '{name}', and it is not "
-                    "known which of them is right: drop it at one site"
-                )
-            seen[name] = place

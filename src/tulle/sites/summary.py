@@ -16,11 +16,10 @@ import polars as pl
 from tulle._files import atomic_write
 from tulle._plurals import counted
 from tulle.errors import DataError, nearest_name
-from tulle.sites import _numbers as dates
+from tulle.sites import _values as dates
 from tulle.sites._choices import as_columns
 from tulle.sites._columns import ValueType, refuse_codes
-from tulle.sites._numbers import is_number
-from tulle.sites._texts import refuse_durations
+from tulle.sites._values import is_number, refuse_durations
 from tulle.table._frames import to_polars
 from tulle.table.schema import Column, Kind, Role, kind_of
 
@@ -171,29 +170,34 @@ def merge_summaries(
     for place, names in enumerate(listed, start=1):
         if len(names) > len({*names}):
             raise DataError(f"the summary of site {place} lists a column twice")
-    names = _same_columns(listed) if match is None else _other_columns(listed, match)
-    schema, ranges = [], {}
-    for name in names:
-        told = [column for summary in found for column in summary.columns if column.name == name]
-        kind = _common_kind(name, told)
-        schema.append(Column(name, kind, _common_role(told)))
-        ends = [(c.low, c.high) for c in told if c.low is not None and c.high is not None]
-        if ends:
-            ranges[name] = _common_range(name, kind, ends)
-    return schema, ranges
-
-
-def _same_columns(listed: Sequence[Sequence[str]]) -> list[str]:
-    first = listed[0]
-    for place, names in enumerate(listed, start=1):
-        odd = sorted({*names} ^ {*first})
+    names = listed[0]
+    if match is not None:
+        names = _other_columns(listed, match)
+    for place, others in enumerate(listed if match is None else (), start=1):
+        odd = sorted({*others} ^ {*names})
         if odd:
             raise DataError(
                 f"sites 1 and {place} have different columns: '{odd[0]}' is in only one of them. "
                 "If they hold the same people, name the column that says who they are (match=, "
                 "--match)"
             )
-    return list(first)
+    schema: list[Column] = []
+    ranges: dict[str, tuple[Any, Any]] = {}
+    for name in names:
+        told = [column for summary in found for column in summary.columns if column.name == name]
+        kind = _common_kind(name, told)
+        roles = {Role(column.role) for column in told}
+        careful = next(role for role in _CAREFUL if role in roles)
+        schema.append(Column(name, kind, careful))
+        ends = [(c.low, c.high) for c in told if c.low is not None and c.high is not None]
+        if ends and kind is Kind.DATETIME:
+            type = dates.type_of_ends(name, [end for pair in ends for end in pair])
+            numbers = [tuple(dates.as_number(end, type) for end in pair) for pair in ends]
+            low, high = min(low for low, _ in numbers), max(high for _, high in numbers)
+            ranges[name] = dates.as_moment(low, type), dates.as_moment(high, type)
+        elif ends:
+            ranges[name] = min(low for low, _ in ends), max(high for _, high in ends)
+    return schema, ranges
 
 
 def _other_columns(listed: Sequence[Sequence[str]], match: str) -> list[str]:
@@ -226,21 +230,6 @@ def _common_kind(name: str, told: list[ColumnSummary]) -> Kind:
     raise DataError(f"column '{name}' is {words} at different sites: set its kind in a policy")
 
 
-def _common_range(name: str, kind: Kind, ends: list[tuple[Any, Any]]) -> tuple[Any, Any]:
-    if kind is Kind.DATETIME:
-        type = dates.type_of_ends(name, [end for pair in ends for end in pair])
-        numbers = [tuple(dates.as_number(end, type) for end in pair) for pair in ends]
-        low, high = min(low for low, _ in numbers), max(high for _, high in numbers)
-        return dates.as_moment(low, type), dates.as_moment(high, type)
-    return min(low for low, _ in ends), max(high for _, high in ends)
-
-
-def _common_role(told: list[ColumnSummary]) -> Role:
-    """Return the most careful of the roles that sites give a column."""
-    roles = {Role(column.role) for column in told}
-    return next(role for role in _CAREFUL if role in roles)
-
-
 def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
     refuse_durations(series)
     values = series.drop_nulls()
@@ -262,8 +251,13 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
         low, high = _rounded(float(values.min()), float(values.max()), least)  # type: ignore[arg-type]
         return replace(bare, low=low, high=high)
     if kind is Kind.DATETIME and series.dtype.is_temporal():
-        low_moment, high_moment = _rounded_moments(values)
-        return replace(bare, low=low_moment, high=high_moment)
+        first, last = values.min(), values.max()
+        type = dates.type_of_end(first)
+        if type is ValueType.TIME:
+            return replace(bare, low="00:00:00", high="23:59:59.999999")
+        ends = _rounded(dates.as_number(first, type), dates.as_number(last, type), 1.0)
+        start, end = (dates.as_moment(number, type).isoformat() for number in ends)
+        return replace(bare, low=start, high=end)
     if series.dtype in (pl.String, pl.Categorical):
         texts = values.cast(pl.String).unique()
         return replace(bare, written=_case(texts), alike=_alike(texts))
@@ -343,12 +337,3 @@ def _rounded(low: float, high: float, least: float = 0.0) -> tuple[float, float]
     below = (math.ceil(low / step - 1e-9) - 1) * step
     above = (math.floor(high / step + 1e-9) + 1) * step
     return max(below, -_LARGEST), min(above, _LARGEST)
-
-
-def _rounded_moments(values: pl.Series) -> tuple[str, str]:
-    first, last = values.min(), values.max()
-    type = dates.type_of_end(first)
-    if type is ValueType.TIME:
-        return "00:00:00", "23:59:59.999999"
-    low, high = _rounded(dates.as_number(first, type), dates.as_number(last, type), 1.0)
-    return dates.as_moment(low, type).isoformat(), dates.as_moment(high, type).isoformat()

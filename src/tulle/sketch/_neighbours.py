@@ -36,7 +36,12 @@ class Graph(NamedTuple):
 
 def nearest(matrix: Any, k: int, method: str, rng: np.random.Generator) -> Graph:
     """Find the k nearest neighbours of every row, by cosine."""
-    rows = _scaled(matrix).astype(np.float32)
+    rows = matrix.astype(np.float64)
+    # by a power of two for each row: no digit is lost, and single precision suffices
+    largest = np.maximum.reduceat(np.abs(rows.data), rows.indptr[:-1])
+    _, exponents = np.frexp(largest)
+    rows.data = np.ldexp(rows.data, -np.repeat(exponents, np.diff(rows.indptr)))
+    rows = rows.astype(np.float32)
     if method == "exact" or rows.shape[0] <= _PART:
         return _exact(rows, k)
     neighbours = np.empty((rows.shape[0], k), np.int32)
@@ -49,15 +54,6 @@ def nearest(matrix: Any, k: int, method: str, rng: np.random.Generator) -> Graph
             similarities[part] = found.similarities
             advance()
     return Graph(neighbours, similarities)
-
-
-def _scaled(matrix: Any) -> Any:
-    """Multiply every row by a power of two: no digit is lost, and single precision suffices."""
-    rows = matrix.astype(np.float64)
-    largest = np.maximum.reduceat(np.abs(rows.data), rows.indptr[:-1])
-    _, exponents = np.frexp(largest)
-    rows.data = np.ldexp(rows.data, -np.repeat(exponents, np.diff(rows.indptr)))
-    return rows
 
 
 def _exact(rows: Any, k: int) -> Graph:
@@ -162,7 +158,13 @@ def variance_and_bound(x: Any, y: Any, squares: Floats, criterion: str) -> tuple
         some_x, some_y = x[doubtful], y[doubtful]
         sums.variance[doubtful] = _variance_apart(some_x, some_y)
         sums.defect[doubtful] = _defect_of_directions(some_x, some_y, squares[doubtful])
-    return sums.variance, _squared_bound(sums, criterion)
+    lengths = np.sqrt(sums.squares)
+    if criterion == "definition":
+        return sums.variance, sums.defect / (lengths + sums.dots)
+    # for records that share nothing this is |x|²|y|² to the last digit, and so is V: they may
+    # have one component, whatever the root of the product is rounded to
+    whole = sums.squares + sums.dots**2 + 2 * lengths * sums.dots
+    return sums.variance, sums.defect * (sums.defect / whole)
 
 
 def dot_variance(x: Any, y: Any) -> Floats:
@@ -179,16 +181,6 @@ def _sums(x: Any, y: Any, squares: Floats) -> Sums:
     products = x.multiply(y).tocsr()
     dots, shared = _row_sums(products), row_squares(products)
     return Sums(squares, np.abs(dots), squares + dots**2 - 2 * shared, squares - dots**2)
-
-
-def _squared_bound(sums: Sums, criterion: str) -> Floats:
-    lengths = np.sqrt(sums.squares)
-    if criterion == "definition":
-        return sums.defect / (lengths + sums.dots)
-    # for records that share nothing this is |x|²|y|² to the last digit, and so is V: they may
-    # have one component, whatever the root of the product is rounded to
-    whole = sums.squares + sums.dots**2 + 2 * lengths * sums.dots
-    return sums.defect * (sums.defect / whole)
 
 
 def _variance_apart(x: Any, y: Any) -> Floats:

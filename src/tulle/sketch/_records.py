@@ -57,11 +57,6 @@ def is_text_file(path: FilePath) -> bool:
     return _ends(path, _LINES + _JSON + _TABLES)
 
 
-def is_basket_file(path: FilePath) -> bool:
-    """Return whether the name says that a file holds baskets, or says nothing."""
-    return _ends(path, _BASKETS) or not Path(path).suffix
-
-
 def documents(path: FilePath, field: str = "text") -> Iterator[str]:
     """Yield the documents of a file in bounded memory.
 
@@ -251,11 +246,7 @@ def canonical(matrix: Any) -> Any:
         raise DataError(
             f"Input X contains NaN or infinity ({counted(count, 'entry')}): remove them first"
         )
-    return _of_fair_size(rows)
-
-
-def _of_fair_size(rows: Any) -> Any:
-    """Raise if entries are too large for the guarantee to be checked; widen large floats."""
+    # too large for the guarantee to be checked, or for single precision
     sizes = np.abs(rows.data)
     smallest, largest = float(sizes.min(initial=1)), float(sizes.max(initial=1))
     if smallest < _SMALLEST or largest > _LARGEST:
@@ -311,8 +302,12 @@ def as_records(X: Any, text: str = "text") -> SparseRecords | None:
     kind = _kind(rows)
     if kind is None:
         return None
-    bags = (_bag(row, kind) for row in rows)
-    return _whole(bags, np.float64 if kind == "weights" else np.float32)
+    if kind == "weights":
+        return _whole(rows, np.float64)
+    if kind == "text":
+        texts = ("" if _is_missing(row) else row for row in rows)
+        return _whole((Counter(tokens(text)) for text in texts), np.float32)
+    return _whole((Counter(map(str, row)) for row in rows), np.float32)
 
 
 def record_batches(
@@ -373,7 +368,8 @@ def _from_file(path: FilePath, text: str) -> SparseRecords:
 def _baskets(path: FilePath) -> Transactions:
     """Return the baskets of a file; only some file formats hold baskets of words."""
     baskets = read_fimi(path)
-    if baskets.names.dtype.kind == "O" and not is_basket_file(path):
+    named = _ends(path, _BASKETS) or not Path(path).suffix
+    if baskets.names.dtype.kind == "O" and not named:
         raise DataError(
             f"{path} is not a known type of file for texts (.txt, .jsonl, .csv, .parquet) or "
             "baskets of words (.dat): convert or rename it"
@@ -446,12 +442,6 @@ def _is_missing(row: Any) -> bool:
     # the missing value of pandas is known by its name: pandas itself may not be there
     nan = isinstance(row, float) and math.isnan(row)
     return row is None or nan or type(row).__name__ == "NAType"
-
-
-def _bag(row: Any, kind: str) -> Mapping[str, float]:
-    if kind == "text":
-        return Counter() if _is_missing(row) else Counter(tokens(row))
-    return row if kind == "weights" else Counter(str(term) for term in row)
 
 
 def _whole(bags: Iterable[Mapping[str, float]], dtype: Any) -> SparseRecords:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,96 @@ from tulle.sketch._records import (
     unit_rows,
     validated,
 )
-from tulle.sketch._signs import Points, coefficients, number_points, sign_table, term_points
 from tulle.sketch.sketches import Sketches
+
+# Four-wise independent signs from a secret key, for any number of columns and components.
+#
+# Component j has a polynomial of degree 3 over the field of p = 2**61 - 1; the sign of column i is
+# the low bit of its value at the column's point. The four coefficients come from the key, so no
+# matrix is stored, and two owners with one key produce comparable sketches. The polynomial is
+# evaluated once for each column that occurs, never for each non-zero entry.
+#
+# The point of a column is a keyed BLAKE2b hash of its term (a word, an item), so that the set of
+# terms may be open, or of its number in a matrix, so that known signs cannot be continued.
+
+PRIME = (1 << 61) - 1
+_P = np.uint64(PRIME)
+_LOW32 = np.uint64(0xFFFFFFFF)
+_LOW29 = np.uint64((1 << 29) - 1)
+_PER_DERIVATION = 128  # components whose coefficients one derivation gives (4 KiB of key stream)
+
+Points = npt.NDArray[np.uint64]
+
+
+def coefficients(key: SecretKey, first: int, last: int) -> Points:
+    """Return the polynomials of components ``first`` to ``last - 1``; shape (components, 4)."""
+    blocks = range(first // _PER_DERIVATION, -(-last // _PER_DERIVATION))
+    stream = b"".join(key.derive(f"sketch/signs/{b}", 32 * _PER_DERIVATION) for b in blocks)
+    words = np.frombuffer(stream, "<u8").reshape(-1, 4)
+    start = first - (first // _PER_DERIVATION) * _PER_DERIVATION
+    return _once(words[start : start + last - first] & _P)
+
+
+def term_points(key: SecretKey, terms: Iterable[str]) -> Points:
+    """Return the points of terms; without the key nobody can tell which term has which."""
+    secret = key.derive("sketch/terms", 32)
+    digests = [
+        hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=secret).digest()
+        for term in terms
+    ]
+    return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
+
+
+def number_points(key: SecretKey, numbers: npt.NDArray[Any]) -> Points:
+    """Return the points of numbered columns; without the key nobody knows them.
+
+    The sign of a column is the low bit of a cubic of its point. If the points were the numbers
+    themselves, signs that an attacker learns could be continued to columns never seen.
+    """
+    secret = key.derive("sketch/numbers", 32)
+    words = np.ascontiguousarray(numbers, dtype="<u8").tobytes()
+    digests = [
+        hashlib.blake2b(words[at : at + 8], digest_size=8, key=secret).digest()
+        for at in range(0, len(words), 8)
+    ]
+    return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
+
+
+def sign_table(polynomials: Points, points: Points) -> npt.NDArray[np.int8]:
+    """Compute the signs of all points in all components; shape (points, components)."""
+    x = points.astype(np.uint64)
+    square = multiply(x, x)
+    cube = multiply(square, x)
+    table = np.empty((len(x), len(polynomials)), np.int8)
+    for j, (a, b, c, d) in enumerate(polynomials):
+        value = _once(multiply(b, x) + a)
+        value = _once(multiply(c, square) + value)
+        value = _once(multiply(d, cube) + value)
+        table[:, j] = (value & np.uint64(1)).astype(np.int8)
+    return table * np.int8(2) - np.int8(1)
+
+
+def multiply(a: Points | np.uint64, b: Points) -> Points:
+    """Compute a * b mod p for elements of the field, in limbs of 32 bits.
+
+    With a = a1 2**32 + a0 the product is a1 b1 2**64 + middle 2**32 + a0 b0, and 2**61 is 1.
+    """
+    shift32, shift29, shift61 = np.uint64(32), np.uint64(29), np.uint64(61)
+    a1, a0 = a >> shift32, a & _LOW32
+    b1, b0 = b >> shift32, b & _LOW32
+    middle = a1 * b0 + a0 * b1  # below 2**62
+    low = a0 * b0
+    high = (a1 * b1) << np.uint64(3)  # 2**64 is 8
+    # middle 2**32 = (middle >> 29) 2**61 + (middle & low 29 bits) 2**32
+    total = high + (middle >> shift29) + ((middle & _LOW29) << shift32)
+    total = total + (low & _P) + (low >> shift61)
+    return _once(_once((total & _P) + (total >> shift61)))
+
+
+def _once(value: Points) -> Points:
+    """Subtract p where the value is p or more."""
+    return np.where(value >= _P, value - _P, value)
+
 
 # delta-anonymity: the number of components of a record, from the record alone. The estimate of
 # attribute k from r components has variance (|x|² - x_k²) / r, which must be delta or more for
@@ -127,7 +216,14 @@ def k_variance_lengths(pairs: NeighbourPairs, similarity: Any, most: Limits) -> 
     limits = limits_of(pairs)
     lengths = np.minimum(own_caps(limits), most)
     order = np.argsort(similarity, kind="stable")
-    starts, others, both = _both_directions(pairs.neighbours, limits)
+    n, k = pairs.neighbours.shape
+    first = np.repeat(np.arange(n, dtype=np.int32), k)
+    second = pairs.neighbours.reshape(-1)
+    ends = np.concatenate([first, second])  # the pairs of each record, as first and as second
+    by_end = np.argsort(ends, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
+    others = np.concatenate([second, first])[by_end]
+    both = np.concatenate([limits.reshape(-1).astype(np.int32)] * 2)[by_end]
     settle_lengths(order, starts, others, both, lengths.copy(), lengths)
     return lengths
 
@@ -142,18 +238,6 @@ def broken_pairs(pairs: NeighbourPairs, lengths: Limits) -> int:
     """Count the directed pairs of released records that break the condition."""
     common = np.minimum(lengths[:, None], lengths[pairs.neighbours])
     return int(np.sum((common > 0) & (pairs.variance < common * pairs.squared_bound)))
-
-
-def _both_directions(neighbours: Any, limits: Limits) -> tuple[Any, Any, Any]:
-    """Return compressed rows: the pairs of each record, as first and as second."""
-    n, k = neighbours.shape
-    first = np.repeat(np.arange(n, dtype=np.int32), k)
-    second = neighbours.reshape(-1)
-    ends = np.concatenate([first, second])
-    order = np.argsort(ends, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))])
-    others = np.concatenate([second, first])[order]
-    return starts, others, np.concatenate([limits.reshape(-1).astype(np.int32)] * 2)[order]
 
 
 # From records and lengths to zero-padded sketches; only non-zero entries cost work.
@@ -339,10 +423,19 @@ class Sketcher(TransformerMixin, BaseEstimator):
             check_int("Sketcher.transform_parts", "size", size, 1)
         records = self._records(X, reset=False)
         if self.model == "delta":
-            lengths, verified = self._delta_lengths(records.matrix)
+            delta = _DEFAULT_DELTA if self.delta is None else self.delta
+            lengths = delta_lengths(records.matrix, delta, self._most)
+            _refuse(broken_records(records.matrix, lengths, delta), "records")
+            verified: dict[str, Any] = {"every attribute's variance is delta or more": True}
         else:
             lengths, verified = self._k_variance_lengths(records.matrix)
-        points, provenance = self._points(records), self._provenance(verified)
+        if records.terms is not None:
+            points = term_points(self.key_, records.terms)
+        else:
+            numbers = records.numbers
+            width = records.matrix.shape[1]
+            points = number_points(self.key_, np.arange(width) if numbers is None else numbers)
+        provenance = self._provenance(verified)
         step = max(1, len(lengths))
         if size is not None:
             step = max(1, min(size, _CELLS // max(1, int(lengths.max(initial=0)))))
@@ -413,14 +506,6 @@ class Sketcher(TransformerMixin, BaseEstimator):
             points = number_points(self.key_, columns)
         return sign_table(coefficients(self.key_, 0, components), points)
 
-    # --- the two models -------------------------------------------------------------------
-
-    def _delta_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
-        delta = _DEFAULT_DELTA if self.delta is None else self.delta
-        lengths = delta_lengths(matrix, delta, self._most)
-        _refuse(broken_records(matrix, lengths, delta), "records")
-        return lengths, {"every attribute's variance is delta or more": True}
-
     def _k_variance_lengths(self, matrix: Any) -> tuple[Any, dict[str, Any]]:
         lengths = np.zeros(matrix.shape[0], np.int64)
         filled = self._filled(matrix)
@@ -443,8 +528,6 @@ class Sketcher(TransformerMixin, BaseEstimator):
     @property
     def _most(self) -> int:
         return _NO_LIMIT if self.max_components is None else self.max_components
-
-    # --- the rest -------------------------------------------------------------------------
 
     def check_parameters(self) -> None:
         """Raise if parameters are wrong, as ``fit`` and ``transform`` do.
@@ -494,13 +577,6 @@ class Sketcher(TransformerMixin, BaseEstimator):
         X = X if records is None else records.matrix
         found = numbered(canonical(validated(self, X, reset=reset)))
         return unit_rows(found) if self.normalize else found
-
-    def _points(self, records: SparseRecords) -> Points:
-        if records.terms is not None:
-            return term_points(self.key_, records.terms)
-        if records.numbers is not None:
-            return number_points(self.key_, records.numbers)
-        return number_points(self.key_, np.arange(records.matrix.shape[1]))
 
     def _provenance(self, verified: dict[str, Any]) -> dict[str, Any]:
         names = ["model", "delta", "max_components", "normalize"]

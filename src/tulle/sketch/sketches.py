@@ -7,7 +7,7 @@ components that both have: their first min(m_i, m_j). No key is needed for any o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -87,9 +87,22 @@ def counts_of(lengths: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 def read_sketches(path: FilePath) -> tuple[Any, Any, dict[str, Any]]:
     """Return values, lengths and provenance of a file; the manifest may be missing, not wrong."""
+    import polars as pl
+
     if not Path(path).is_file():
         raise DataError(f"the file {path} does not exist")
-    values, lengths = _read_parquet(path)
+    try:
+        frame = pl.read_parquet(Path(path)).select("length", "sketch")
+        own = frame.select((pl.col("sketch").list.len() == pl.col("length")).all()).item()
+        own = own and frame["length"].dtype.is_integer() and not frame["length"].null_count()
+    except (pl.exceptions.PolarsError, OSError):
+        own = False
+    if not own or frame.schema["sketch"] not in (pl.List(pl.Float32), pl.List(pl.Float64)):
+        raise DataError(f"{path} contains no sketches")
+    lengths = frame["length"].to_numpy().astype(np.int64)
+    flat = frame.filter(pl.col("length") > 0)["sketch"].explode().to_numpy()
+    values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
+    values[np.arange(values.shape[1]) < lengths[:, None]] = flat
     if not has_manifest(path):
         return values, lengths, {}
     found = read_manifest(path)
@@ -123,30 +136,11 @@ def _frames(parts: Iterable[Sketches], beside: pl.DataFrame | None) -> Iterator[
 
 
 def sketch_frame(sketches: Sketches) -> Any:
-    """Return sketches as a table, as they are written."""
     import polars as pl
 
     lengths = sketches.lengths.astype(np.int32)
     frame = pl.DataFrame({"length": lengths, "sketch": sketches.values})
     return frame.with_columns(pl.col("sketch").arr.to_list().list.head(pl.col("length")))
-
-
-def _read_parquet(path: FilePath) -> tuple[Any, Any]:
-    import polars as pl
-
-    try:
-        frame = pl.read_parquet(Path(path)).select("length", "sketch")
-        own = frame.select((pl.col("sketch").list.len() == pl.col("length")).all()).item()
-        own = own and frame["length"].dtype.is_integer() and not frame["length"].null_count()
-    except (pl.exceptions.PolarsError, OSError):
-        own = False
-    if not own or frame.schema["sketch"] not in (pl.List(pl.Float32), pl.List(pl.Float64)):
-        raise DataError(f"{path} contains no sketches")
-    lengths = frame["length"].to_numpy().astype(np.int64)
-    flat = frame.filter(pl.col("length") > 0)["sketch"].explode().to_numpy()
-    values = np.zeros((len(lengths), max(1, int(lengths.max(initial=0)))), flat.dtype)
-    values[np.arange(values.shape[1]) < lengths[:, None]] = flat
-    return values, lengths
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -255,7 +249,8 @@ class Sketches:
             NaN where one of the two is suppressed.
         """
         other = self._partner(other)
-        return _per_component(_products(self, other), _common(self, other))
+        common = np.minimum(self.lengths[:, None], other.lengths[None, :])
+        return _per_component(_products(self, other), common)
 
     def norms(self, *, squared: bool = False) -> Floats:
         r"""Estimate the lengths of the records.
@@ -291,9 +286,7 @@ class Sketches:
         ndarray of shape (records, other records)
         """
         other = self._partner(other)
-        common = _common(self, other)
-        mine = np.take_along_axis(_energy(self), common, axis=1)
-        theirs = np.take_along_axis(_energy(other), common.T, axis=1).T
+        common, mine, theirs = _energies(self, other)
         sums = np.maximum(mine + theirs - 2 * _products(self, other), 0.0)
         estimates = _per_component(sums, common)
         return estimates if squared else np.sqrt(estimates)
@@ -311,9 +304,7 @@ class Sketches:
         ndarray of shape (records, other records)
         """
         other = self._partner(other)
-        common = _common(self, other)
-        mine = np.take_along_axis(_energy(self), common, axis=1)
-        theirs = np.take_along_axis(_energy(other), common.T, axis=1).T
+        common, mine, theirs = _energies(self, other)
         with np.errstate(divide="ignore", invalid="ignore"):
             cosines = _products(self, other) / np.sqrt(mine * theirs)
         cosines[(mine == 0) | (theirs == 0)] = 0.0  # a sketch of zeros points nowhere
@@ -423,7 +414,11 @@ class Sketches:
             for part, width in zip(parts, widths)
         ]
         lengths = np.concatenate([part.lengths for part in parts])
-        return cls(np.concatenate(padded), lengths, _common_provenance(parts))
+        made = parts[0].provenance
+        alike = all(part.provenance == made for part in parts)
+        record_by_record = made.get("guarantee", {}).get("model") == "delta"
+        holds = alike and (record_by_record or len(parts) == 1)  # for all parts together
+        return cls(np.concatenate(padded), lengths, made if holds else {})
 
     def counts(self) -> dict[str, Any]:
         """Count the records and the suppressed ones, and summarize the lengths of the others.
@@ -435,18 +430,6 @@ class Sketches:
         return counts_of(self.lengths)
 
 
-def _common_provenance(parts: Sequence[Sketches]) -> Mapping[str, Any]:
-    """Return the provenance of the first part if it holds for all parts together, else nothing."""
-    first = parts[0].provenance
-    alike = all(part.provenance == first for part in parts)
-    record_by_record = first.get("guarantee", {}).get("model") == "delta"
-    return first if alike and (record_by_record or len(parts) == 1) else {}
-
-
-def _common(one: Sketches, other: Sketches) -> npt.NDArray[np.int64]:
-    return np.minimum(one.lengths[:, None], other.lengths[None, :])
-
-
 def _products(one: Sketches, other: Sketches) -> Floats:
     # in double precision: distances are small differences of these
     width = min(one.shape[1], other.shape[1])
@@ -456,10 +439,14 @@ def _products(one: Sketches, other: Sketches) -> Floats:
     return products
 
 
-def _energy(sketches: Sketches) -> Floats:
-    """Compute the sum of squares of the first 0, 1, 2, ... components of each record."""
-    squares = np.cumsum(np.square(sketches.values, dtype=np.float64), axis=1)
-    return np.pad(squares, ((0, 0), (1, 0)))
+def _energies(one: Sketches, other: Sketches) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+    """Count the components that two records share, and sum the squares of each over these."""
+    common = np.minimum(one.lengths[:, None], other.lengths[None, :])
+    sums = []
+    for sketches, places in ((one, common), (other, common.T)):
+        squares = np.cumsum(np.square(sketches.values, dtype=np.float64), axis=1)
+        sums.append(np.take_along_axis(np.pad(squares, ((0, 0), (1, 0))), places, axis=1))
+    return common, sums[0], sums[1].T
 
 
 def _per_component(sums: Floats, lengths: Any) -> Floats:

@@ -38,6 +38,7 @@ from tulle.table._precision import (
     HOUR,
     HOURS,
     common_decimals,
+    common_tens,
     decimals_of,
     emptiest_hour,
     hours_of_day,
@@ -304,7 +305,11 @@ class NumberCodec:
             kept = pl.Float32 if self.single else series.dtype
             found = common_decimals(values, people, few, kept)
             decimals = self.decimals if found is None else found
-        self.shown = decimals, self.kind is Kind.INTEGER and looks_coded(values, k)
+        if self.kind is Kind.INTEGER:  # of numbers in tens, those between two tens are none
+            decimals = -common_tens(values, people, few)
+            self.shown = decimals, looks_coded(values * 10.0**decimals, k)
+        else:
+            self.shown = decimals, False
 
     def as_known(self, series: pl.Series) -> NumberColumn:
         """Return numbers, NaN where missing, in steps and decimals that were learnt before."""

@@ -71,7 +71,9 @@ class Transactions:
         -------
         Transactions
         """
-        rows = _as_rows(baskets)
+        rows = baskets if isinstance(baskets, list | tuple) else list(baskets)
+        if not set(map(type, rows)) <= {list, tuple}:
+            rows = [_as_row(row) for row in rows]
         ends = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=ends[1:])
         try:
@@ -106,7 +108,8 @@ class Transactions:
         """
         starts = np.asarray(indptr, dtype=np.int64)
         codes = np.asarray(items, dtype=np.int32)
-        if not _rise_inside_rows(starts, codes):
+        falls = np.flatnonzero(codes[1:] <= codes[:-1]) + 1
+        if not np.isin(falls, starts).all():
             from tulle.transactions._kernels import sort_rows
 
             codes = codes.copy()
@@ -318,12 +321,6 @@ class Transactions:
         return Transactions(indptr, self.items[np.arange(indptr[-1]) + shift], self.names, unknown)
 
 
-def _as_rows(baskets: Iterable[Any]) -> Sequence[Any]:
-    """Return baskets that have a length and an order."""
-    rows = baskets if isinstance(baskets, list | tuple) else list(baskets)
-    return rows if set(map(type, rows)) <= {list, tuple} else [_as_row(row) for row in rows]
-
-
 def _as_row(basket: Any) -> Any:
     if isinstance(basket, list | tuple):
         return basket
@@ -357,17 +354,12 @@ def _coded(rows: Sequence[Any]) -> tuple[Codes, npt.NDArray[Any]]:
         import polars as pl
 
         with suppress(TypeError, pl.exceptions.PolarsError):
-            return _coded_texts(pl.Series(flat, dtype=pl.String, strict=True))
+            texts = pl.Series(flat, dtype=pl.String, strict=True)
+            numbers = texts.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+            codes, first_ones = by_appearance(numbers)
+            return codes, _as_names(texts.gather(first_ones).to_list())
     known = {name: code for code, name in enumerate(dict.fromkeys(flat))}
     return np.fromiter(map(known.__getitem__, flat), np.int32, len(flat)), _as_names([*known])
-
-
-def _coded_texts(texts: Any) -> tuple[Codes, npt.NDArray[Any]]:
-    import polars as pl
-
-    numbers = texts.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
-    codes, first = by_appearance(numbers)
-    return codes, _as_names(texts.gather(first).to_list())
 
 
 def in_proportion(numbers: Rows) -> bool:
@@ -398,11 +390,6 @@ def _is_missing(item: Hashable) -> bool:
         return item is None or bool(item != item)
     except TypeError:  # a missing value that does not even say whether it is one
         return True
-
-
-def _rise_inside_rows(indptr: Rows, items: Codes) -> bool:
-    falls = np.flatnonzero(items[1:] <= items[:-1]) + 1
-    return bool(np.isin(falls, indptr, assume_unique=False).all()) if len(falls) else True
 
 
 def _among(values: Rows, others: Rows) -> Flags:

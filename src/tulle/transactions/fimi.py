@@ -127,7 +127,10 @@ def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
     """
     refuse_unwritable_names(baskets)
     if baskets.unknown is not None:
-        file.write(_with_marks(baskets, baskets.unknown).encode())
+        refuse_marks_in_names(baskets)
+        for sure, open_ in zip(baskets.to_lists(), baskets.unknown.to_lists()):
+            tokens = [*map(str, sure), *(f"{item}?" for item in open_)]
+            file.write((" ".join(tokens) + "\n").encode())
     elif baskets.names.dtype.kind == "i":
         from tulle.transactions._kernels import format_numbers
 
@@ -141,9 +144,7 @@ def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
 
 
 def refuse_unwritable_names(baskets: Transactions) -> None:
-    """Refuse names with blanks in them, and numbers that are not items, which a FIMI line cannot
-    hold.
-    """
+    """Refuse names with blanks and numbers that are not items: a FIMI line cannot hold them."""
     if baskets.names.dtype.kind in "iu":
         wrong = np.count_nonzero((baskets.names < 0) | (baskets.names > LARGEST_ITEM))
         if wrong:
@@ -167,9 +168,7 @@ def refuse_unwritable_names(baskets: Transactions) -> None:
 
 
 def refuse_marks_in_names(baskets: Transactions) -> None:
-    """Refuse a name that ends with the mark of a blocked cell, from which it could not be
-    distinguished.
-    """
+    """Refuse a name that ends with the mark of a blocked cell."""
     odd = sum(str(name).endswith("?") for name in baskets.names.tolist())
     if odd:
         raise DataError(
@@ -302,12 +301,3 @@ def _read_marked(data: bytes, name: str) -> Transactions:
 def _written(token: str) -> str:
     """Return a token as its item is named: numbers have no leading zeros."""
     return str(int(token)) if token.isascii() and token.isdigit() else token
-
-
-def _with_marks(baskets: Transactions, unknown: Transactions) -> str:
-    refuse_marks_in_names(baskets)
-    lines = []
-    for sure, open_ in zip(baskets.to_lists(), unknown.to_lists()):
-        tokens: list[Any] = [*map(str, sure), *(f"{item}?" for item in open_)]
-        lines.append(" ".join(tokens) + "\n")
-    return "".join(lines)

@@ -253,7 +253,7 @@ def join(tables: tuple[str, ...], output: str, as_json: bool, **arguments: Any) 
 @options.as_json
 def decode(source: str, target: str, as_json: bool, key_file: str | None, **arguments: Any) -> None:
     """Decode what the miner found: tables, rules, trees, centres, JSON."""
-    from tulle._commands.site_results import decode as make
+    from tulle._commands.sites import decode as make
 
     passphrase = ask_passphrase(key_file)
     with output.working(as_json):

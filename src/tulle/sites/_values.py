@@ -1,10 +1,11 @@
-"""Cells as the number that is graded, and back: numbers, dates, time stamps, times of day."""
+"""Cells as the number that is graded or the text that is aliased, and back."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -99,26 +100,22 @@ def _moments(ticks: pl.Series, column: Graded, dtype: Any) -> pl.Series:
         return (ticks * (1000 * column.tick)).cast(pl.Time)
     if column.type is ValueType.DATE:
         days = ticks.cast(pl.Int32).cast(pl.Date)
-        return _midnights(days, dtype) if isinstance(dtype, pl.Datetime) else days
+        if not isinstance(dtype, pl.Datetime):
+            return days
+        local = days.cast(pl.Datetime("us"))  # a site that stores dates as midnights, local time
+        if dtype.time_zone is not None:
+            local = local.dt.replace_time_zone(
+                dtype.time_zone, ambiguous="earliest", non_existent="null"
+            )
+            if local.null_count() > days.null_count():  # clocks were put forward at midnight
+                return days
+        return local.cast(dtype)
     moments = (ticks * column.tick).cast(pl.Datetime("us"))
     if not isinstance(dtype, pl.Datetime):
         return moments
     held = zoned(moments, dtype)
     fine = held.dt.epoch("us") != moments.dt.epoch("us")
     return zoned(moments, pl.Datetime("us", dtype.time_zone)) if fine.any() else held
-
-
-def _midnights(days: pl.Series, dtype: pl.Datetime) -> pl.Series:
-    """Convert dates to the time stamps of a site that stores them so: midnight local time."""
-    moments = days.cast(pl.Datetime("us"))
-    if dtype.time_zone is not None:
-        local = moments.dt.replace_time_zone(
-            dtype.time_zone, ambiguous="earliest", non_existent="null"
-        )
-        if local.null_count() > days.null_count():  # clocks were put forward at midnight
-            return days
-        moments = local
-    return moments.cast(dtype)
 
 
 def snap(numbers: Floats, tolerance: float) -> Floats:
@@ -140,7 +137,6 @@ def snap(numbers: Floats, tolerance: float) -> Floats:
 
 
 def _typed(series: pl.Series, column: Graded) -> pl.Series:
-    """Return the column as numbers or moments of the agreed type."""
     type, dtype = column.type, series.dtype
     if dtype == pl.Null:
         return series.cast(DTYPES[type])
@@ -297,3 +293,127 @@ def _moment(value: Any) -> dt.date | dt.datetime | dt.time:
 
 def _date(moment: dt.date | dt.datetime) -> dt.date:
     return moment.date() if isinstance(moment, dt.datetime) else moment
+
+
+# Texts. Equal values must become equal text at every site, whatever type their files gave them: a 3
+# that another site reads as 3.0 (because a neighbour is missing) or as "3" is the same category,
+# midnight is the date, and a boolean is the same as 0 and 1. Different values must become different
+# text: what Python would round (nanoseconds, many digits) is refused or kept whole.
+
+_TRUTHS = {"true": "true", "false": "false"}
+_BITS = {"1": "true", "0": "false"}
+
+
+def text_of(value: Any) -> str:
+    """Return one value as text.
+
+    >>> text_of(3), text_of(3.0), text_of("3"), text_of(True), text_of(dt.date(2020, 3, 1))
+    ('3', '3', '3', 'true', '2020-03-01')
+    >>> text_of(Decimal("2.50")), text_of(2.5), text_of(dt.datetime(2020, 3, 1))
+    ('2.5', '2.5', '2020-03-01')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating):
+        # the fewest digits that tell the number, also of single precision
+        return str(int(value)) if float(value).is_integer() else str(value)
+    if isinstance(value, Decimal):  # as another site's floats are, if that is exact
+        near = float(value)
+        exact = Decimal(repr(near)) == value
+        return text_of(near) if exact else format(value.normalize(), "f")
+    if isinstance(value, dt.datetime):
+        value = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return (value if value.time() != dt.time(0) else value.date()).isoformat()
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    return str(value)
+
+
+def texts_of(values: pl.Series, type: ValueType = ValueType.TEXT) -> list[str]:
+    """Return each of some distinct values as text; ``type`` is what was agreed on."""
+    dtype = values.dtype
+    if dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum) or dtype.is_integer():
+        texts: list[str] = values.cast(pl.String).to_list()
+    elif dtype == pl.Float32:
+        texts = [text_of(value) for value in values.to_numpy()]
+    else:
+        values = _moments_of_python(values) if dtype.is_temporal() else values
+        texts = [text_of(value) for value in values.to_list()]
+    if type is not ValueType.BOOLEAN:
+        return texts
+    known = _TRUTHS if dtype in (pl.Boolean, pl.String) else _BITS
+    strange = sum(text not in known for text in texts)
+    if strange:
+        raise DataError(
+            f"column '{values.name}' was agreed on as boolean, but {strange} of its distinct "
+            "values are neither true nor false: convert them, or agree on it as category"
+        )
+    return [known[text] for text in texts]
+
+
+def present(series: pl.Series) -> pl.Series:
+    """Return a column that can be aliased, with NaN as missing."""
+    refuse_durations(series)
+    return series.fill_nan(None) if series.dtype.is_float() else series
+
+
+def refuse_durations(series: pl.Series) -> None:
+    """Raise for durations: they have no moment and no number that sites would agree on."""
+    if isinstance(series.dtype, pl.Duration):
+        raise DataError(
+            f"column '{series.name}' holds durations: convert them to a number of hours or days"
+        )
+
+
+def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series:
+    """Convert decoded text back to its type; ``dtype`` is the type of the site's table, if known.
+
+    Text stays text where that type does not hold it exactly: another site wrote it otherwise.
+    """
+    wanted = dtype if dtype is not None else DTYPES[type]
+    if type is ValueType.BOOLEAN or wanted == pl.Boolean:
+        return _from_truths(texts, wanted)
+    try:
+        read = _read_moments(texts, wanted) if wanted.is_temporal() else texts.cast(wanted)
+    except (ValueError, pl.exceptions.PolarsError):
+        return texts
+    exact = not wanted.is_numeric() or texts_of(read.drop_nulls()) == texts.drop_nulls().to_list()
+    return read if exact else texts
+
+
+def _from_truths(texts: pl.Series, wanted: Any) -> pl.Series:
+    if not (texts.is_in(list(_TRUTHS)) | texts.is_null()).all():
+        return texts
+    truths = texts == "true"
+    return truths.cast(wanted) if wanted == pl.Boolean or wanted.is_numeric() else texts
+
+
+def _moments_of_python(values: pl.Series) -> pl.Series:
+    """Return moments that Python can hold: in UTC, in microseconds, in the years 1 to 9999."""
+    if values.dtype == pl.Time or getattr(values.dtype, "time_unit", "") == "ns":
+        fine = int((values.to_physical() % 1000 != 0).sum())
+        if fine:
+            raise DataError(
+                f"column '{values.name}' holds {counted(fine, 'value')} finer than microseconds: "
+                "truncate them"
+            )
+    if values.dtype == pl.Time:
+        return values
+    if isinstance(values.dtype, pl.Datetime) and values.dtype.time_zone is not None:
+        values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    far = int((~values.dt.year().is_between(1, 9999)).sum())
+    if far:
+        raise DataError(
+            f"column '{values.name}' holds {counted(far, 'value')} outside the years 1 to 9999"
+        )
+    return values
+
+
+def _read_moments(texts: pl.Series, wanted: Any) -> pl.Series:
+    read = dt.time if wanted == pl.Time else dt.date if wanted == pl.Date else dt.datetime
+    found = [None if text is None else read.fromisoformat(text) for text in texts]
+    if not isinstance(wanted, pl.Datetime):
+        return pl.Series(texts.name, found, dtype=wanted)
+    return zoned(pl.Series(texts.name, found, dtype=pl.Datetime("us")), wanted)

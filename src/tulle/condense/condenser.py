@@ -482,11 +482,9 @@ class Condenser(CondensedTable, Estimator):
         self.notes_ = notes + rule_notes(self.rules, self.rules_)
 
     def _weaker(self) -> list[str]:
-        """List where protection is weaker than it looks."""
         return fact_notes(self.groups_, exact=self.exact_totals)
 
     def _unfitted(self, person: str | None = None) -> Shape | Papers | LinkedRows:
-        """Return the synthesis that the parameters ask for."""
         if person is not None:
             return LinkedRows(
                 self.rules, person, self.order,

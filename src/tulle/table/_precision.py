@@ -14,6 +14,7 @@ EXACT = 2**53  # whole numbers up to here are exact as floats
 _DIGITS = 1e-12  # relative: what a file may cut from the seventeen digits of a float
 _DECIMALS = 13  # with so many a float is as it comes
 _DECIMALS_OF_SINGLES = 6
+_MOST_ZEROS, _SEVERAL_ROUND = 6, 5  # zeros at the end of numbers; different numbers that have them
 _DAY = 86_400
 HOUR = 3600 * 10**9  # nanoseconds, in which times of day are counted
 HOURS = np.arange(25.0)
@@ -88,6 +89,16 @@ def common_decimals(values: Floats, people: Ints | None, few: float, dtype: Any)
         if people_among(~same, people) < few:
             return decimals_of(values[same], dtype)
     return decimals_of(values, dtype)
+
+
+def common_tens(values: Floats, people: Ints | None, few: float) -> int:
+    """Return how many zeros whole numbers end with, but for those of fewer than ``few`` people."""
+    for zeros in range(_MOST_ZEROS, 0, -1):
+        round_ones = values % 10.0**zeros == 0
+        several = len(np.unique(values[round_ones])) >= _SEVERAL_ROUND
+        if several and people_among(~round_ones, people) < few:
+            return zeros
+    return 0
 
 
 def emptiest_hour(ticks: Ints) -> int:

@@ -388,15 +388,10 @@ class _HideRun(NamedTuple):
         )  # fmt: skip
         with self.job.releasing() as draft:
             put_blocks(stream.released(), draft.file, self.source, self.job.output)
-            found = stream.result()
-            report, baskets = found.report, found.n_transactions
-            summary = {
-                "baskets": baskets,
-                "baskets_touched": found.n_transactions_touched,
-                **_outcome(report, options, self.wishes.rules, baskets),
-                "hiding_failure": found.hiding_failure,
-                "dif": found.dif,
-            }
+            report, counts, failed = stream.result()
+            baskets = counts["baskets"]
+            outcome = _outcome(report, options, self.wishes.rules, baskets)
+            summary = {**counts, **outcome, "hiding_failure": failed, "dif": counts["dif"]}
             page = self._page(summary, report)
             decided(page, self.job.accepted)
             draft.finish(self._manifest(entry | {"records": baskets}, summary, _public(page)))

@@ -15,8 +15,6 @@ from tulle.io._formats import Format, existing_file, format_of
 from tulle.rules.rule import confidence_share, support_count
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    from collections.abc import Sequence
-
     import polars as pl
 
     from tulle._types import FilePath
@@ -112,12 +110,18 @@ def _is_large(source: FilePath, options: Mining) -> bool:
 
 def _mined(source: FilePath, options: Mining, *, blockwise: bool) -> MinedItemsets:
     from tulle._commands._baskets import open_blocks, open_file
+    from tulle._commands.site_union import PEOPLE, UNION
+    from tulle._commands.sites import ENCODED
+    from tulle.releases import read_manifest
+    from tulle.releases.release import has_manifest
     from tulle.rules._blocks import MinedItemsets, mine_blocks
     from tulle.rules.mine import fewest_of_rule
     from tulle.rules.mine import mine as mine_baskets
 
     basket, item = options.basket, options.item
-    attributes = options.attributes or _joined_codes(source)
+    attributes = options.attributes
+    if not attributes and has_manifest(source):  # of joined codes every column is one
+        attributes = ("all",) if read_manifest(source).method in (ENCODED, UNION, PEOPLE) else ()
     if blockwise:
         with open_blocks(source, basket, item, attributes) as blocks:
             return mine_blocks(blocks, options.min_support)
@@ -142,18 +146,6 @@ def _described(baskets: Transactions | None) -> dict[str, Any]:
     return about | (
         {} if baskets.unknown is None else {"blocked_cells": len(baskets.unknown.items)}
     )
-
-
-def _joined_codes(source: FilePath) -> Sequence[str]:
-    """Return that every column is an attribute if the table holds the codes of sites."""
-    from tulle._commands.site_union import PEOPLE, UNION
-    from tulle._commands.sites import ENCODED
-    from tulle.releases import read_manifest
-    from tulle.releases.release import has_manifest
-
-    if not has_manifest(source):
-        return ()
-    return ("all",) if read_manifest(source).method in (ENCODED, UNION, PEOPLE) else ()
 
 
 def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:

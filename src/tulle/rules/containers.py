@@ -137,7 +137,11 @@ def _open_lists(data: Iterable[Any]) -> BasketSource:
             # at the end of its basket, or out of its order, an added item would be seen
             filled = [_kind(old)(items) for old, items in zip(baskets, new)]
         else:
-            filled = [_refilled(old, items) for old, items in zip(baskets, new)]
+            filled = []
+            for old, items in zip(baskets, new):
+                left = set(items)
+                held = dict.fromkeys(item for item in old if item in left)
+                filled.append(_kind(old)([*held, *(item for item in items if item not in held)]))
         return _as_series(filled, data, marked=marked)
 
     return BasketSource(found, restore)
@@ -161,13 +165,6 @@ def _as_series(baskets: list[Any], like: Any, *, marked: bool) -> Any:
         same = not marked and not hasattr(like.dtype, "size")  # arrays are all of one size
         return type(like)(like.name, list(map(list, baskets)), like.dtype if same else None)
     return baskets
-
-
-def _refilled(old: Any, new: list[Any]) -> Any:
-    left = dict.fromkeys(new)
-    known = [item for item in dict.fromkeys(old) if item in left]
-    marks = [item for item in new if item not in set(known)]
-    return _kind(old)([*known, *marks])
 
 
 def _open_sparse(data: Any) -> BasketSource:

@@ -59,10 +59,12 @@ def verified(
     Open cells do not count: supports are those of baskets that surely hold the items. Nor do
     baskets of which nothing is left: many a file cannot hold them, and many a miner skips them.
     """
-    before = _supports(sensitive, sensitive.baskets)
+    before, after = (
+        list(zip(count_sets(baskets, sensitive.whole), count_sets(baskets, sensitive.antecedent)))
+        for baskets in (sensitive.baskets, released)
+    )
     filled = released.n_filled
     limits = [thresholds.of(rule, n, filled) for rule, (n, _) in zip(sensitive.rules, before)]
-    after = _supports(sensitive, released)
     return checked(sensitive.rules, before, after, limits, len(released), method)
 
 
@@ -148,11 +150,6 @@ def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
         held = np.bincount(owner[np.isin(codes, items)], minlength=len(itemsets))
         nodes.append(int(np.flatnonzero((held == len(set(items))) & (itemsets.sizes == held))[0]))
     return np.array(nodes, dtype=np.int64)
-
-
-def _supports(sensitive: SensitiveRules, baskets: Transactions) -> list[Pair]:
-    whole = count_sets(baskets, sensitive.whole)
-    return list(zip(whole, count_sets(baskets, sensitive.antecedent)))
 
 
 def _line(

@@ -156,20 +156,16 @@ def shareable(found: Itemsets, sensitive: list[frozenset[int]], minimum: int) ->
     shared = np.ones(len(found), dtype=bool)
     open_ = list(dict.fromkeys(sensitive))
     nodes = _nodes(found)
-
-    def leave_out(best: Pair) -> None:
-        shared[_contains(member, best)] = False
-
     while open_:
         best = _cheapest(open_, member, shared)
-        leave_out(best)
+        shared[_contains(member, best)] = False
         open_ = [itemset for itemset in open_ if not best <= itemset]
     while open_ := [
         itemset
         for itemset in proved(found, nodes, shared, sensitive, minimum)
         if any(shared[nodes[frozenset(pair)]] for pair in combinations(itemset, 2))
     ]:
-        leave_out(_cheapest(open_, member, shared))
+        shared[_contains(member, _cheapest(open_, member, shared))] = False
     return shared
 
 

@@ -435,7 +435,14 @@ class Sketcher(TransformerMixin, BaseEstimator):
             numbers = records.numbers
             width = records.matrix.shape[1]
             points = number_points(self.key_, np.arange(width) if numbers is None else numbers)
-        provenance = self._provenance(verified)
+        names = ["model", "delta", "max_components", "normalize"]
+        if self.model == "k-variance":
+            names += ["k", "criterion", "graph"]
+        parameters = {name: getattr(self, name) for name in names}
+        if self.model == "delta" and self.delta is None:
+            parameters["delta"] = _DEFAULT_DELTA
+        asked = {name: parameters[name] for name in names if name != "max_components"}
+        provenance = {"parameters": parameters, "guarantee": asked, "verified": verified}
         step = max(1, len(lengths))
         if size is not None:
             step = max(1, min(size, _CELLS // max(1, int(lengths.max(initial=0)))))
@@ -577,16 +584,6 @@ class Sketcher(TransformerMixin, BaseEstimator):
         X = X if records is None else records.matrix
         found = numbered(canonical(validated(self, X, reset=reset)))
         return unit_rows(found) if self.normalize else found
-
-    def _provenance(self, verified: dict[str, Any]) -> dict[str, Any]:
-        names = ["model", "delta", "max_components", "normalize"]
-        if self.model == "k-variance":
-            names += ["k", "criterion", "graph"]
-        parameters = {name: getattr(self, name) for name in names}
-        if self.model == "delta" and self.delta is None:
-            parameters["delta"] = _DEFAULT_DELTA
-        asked = {name: parameters[name] for name in names if name != "max_components"}
-        return {"parameters": parameters, "guarantee": asked, "verified": verified}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -435,37 +435,6 @@ class _HideRun(NamedTuple):
         )
 
 
-def already_hidden(report: Report, options: Hiding, rules: Sequence[Rule]) -> list[bool]:
-    """Return which rules were below their limits before; refuse if that is true of all.
-
-    Then nothing would be hidden, and the thresholds are most likely not the miner's: 0.1 is a
-    tenth of the baskets, a thousandth is 0.1%. A share of each rule's own baskets (disclosure) has
-    nothing to do with mining.
-    """
-    below = [
-        options.disclosure is None
-        and rule.disclosure is None
-        and (
-            line["support_before"] < line["support_limit"]
-            or line["confidence_before"] < (line["confidence_limit"] or 0.0)
-        )
-        for line, rule in zip(report, rules)
-    ]
-    if not all(below):
-        return below
-    typed = options.min_support
-    meant = ""
-    if isinstance(typed, str | float) and not str(typed).strip().endswith("%"):
-        strongest = max(line["support_before"] for line in report)
-        if strongest * 100 >= float(typed):
-            meant = f" Did you mean {options.word('min_support')} {float(typed):g}%?"
-    raise DataError(
-        f"{counted(len(report), 'rule', 'is')} below the thresholds in the data already, so that "
-        f"nothing would be hidden: anyone who mines with {options.word('min_support')} "
-        f"{typed} finds none of them.{meant} Give the thresholds that a miner would use"
-    )
-
-
 def _settled(options: Hiding, *, stream: bool) -> Hiding:
     """Fill in defaults that depend on the method, and raise for options without effect."""
     from tulle.rules._stream import WINDOW
@@ -554,12 +523,12 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
 
 
 def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) -> dict[str, Any]:
-    from tulle._commands._baskets import n_empty
+    from tulle._commands._baskets import filled
 
     return {
         "baskets": hider.n_transactions_,
         "baskets_touched": hider.n_transactions_touched_,
-        "baskets_empty": n_empty(released),
+        "baskets_empty": len(released) - len(filled(released)),
         **outcome,
         "hiding_failure": hider.hiding_failure_,
         "misses_cost": hider.misses_cost_,
@@ -572,15 +541,41 @@ def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) 
 def _outcome(
     report: Report, options: Hiding, rules: Sequence[Rule], baskets: int
 ) -> dict[str, int]:
-    """Return how many rules are hidden, and how many a miner still finds at the thresholds."""
+    """Count the rules that are hidden, that were before, and that a miner still finds.
+
+    If all were below their limits before, nothing would be hidden, and the thresholds are most
+    likely not the miner's: 0.1 is a tenth of the baskets, a thousandth is 0.1%. A share of each
+    rule's own baskets (disclosure) has nothing to do with mining.
+    """
     from tulle.rules.hider import minable
 
+    typed = options.min_support
+    below = [
+        options.disclosure is None
+        and rule.disclosure is None
+        and (
+            line["support_before"] < line["support_limit"]
+            or line["confidence_before"] < (line["confidence_limit"] or 0.0)
+        )
+        for line, rule in zip(report, rules)
+    ]
+    if all(below):
+        meant = ""
+        strongest = max(line["support_before"] for line in report)
+        is_share = isinstance(typed, str | float) and not str(typed).strip().endswith("%")
+        if is_share and strongest * 100 >= float(str(typed)):
+            meant = f" Did you mean {options.word('min_support')} {float(str(typed)):g}%?"
+        raise DataError(
+            f"{counted(len(report), 'rule', 'is')} below the thresholds in the data already, so "
+            f"that nothing would be hidden: anyone who mines with {options.word('min_support')} "
+            f"{typed} finds none of them.{meant} Give the thresholds that a miner would use"
+        )
     found = [False] * len(report)
-    if options.min_support is not None:
-        least = support_count("hide", options.min_support, baskets)
+    if typed is not None:
+        least = support_count("hide", typed, baskets)
         sure = confidence_if_any("hide", options.min_confidence)
         found = [minable(line, "after", least, sure) for line in report]
-    below = [one and not seen for one, seen in zip(already_hidden(report, options, rules), found)]
+    below = [one and not seen for one, seen in zip(below, found)]
     return {
         "rules_hidden": len(report) - sum(found) - sum(below),
         "rules_below_already": sum(below),

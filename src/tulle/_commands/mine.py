@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
     from tulle._types import FilePath
     from tulle.rules._blocks import MinedItemsets
-    from tulle.transactions import Transactions
 
 _SHOWN = 20
 _PER_BYTE = {Format.CSV: 12, Format.NDJSON: 8}  # bytes of memory for a byte of text
@@ -88,10 +87,20 @@ def mine(
     found = _framed(mined, options)
     if output is not None:
         write_table(flat(found, output), output, private=True, force=force)
+    about: dict[str, Any] = {}
+    if mined.data is not None:
+        lengths, unknown = mined.data.lengths, mined.data.unknown
+        about = {
+            "average_length": float(lengths.mean()),
+            "shortest": int(lengths.min()),
+            "longest": int(lengths.max()),
+        }
+        if unknown is not None:  # what is not counted
+            about["blocked_cells"] = len(unknown.items)
     summary = {
         "baskets": mined.baskets,
         "items": len(mined.names),
-        **_described(mined.data),
+        **about,
         "rules" if options.itemsets is None else f"itemsets_{options.itemsets}": found.height,
     }
     return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
@@ -131,21 +140,6 @@ def _mined(source: FilePath, options: Mining, *, blockwise: bool) -> MinedItemse
         confidence = confidence_share("mine", options.min_confidence)
         minimum = fewest_of_rule(minimum, confidence, "antecedent")
     return MinedItemsets(mine_baskets(baskets, minimum), baskets.names, len(baskets), baskets)
-
-
-def _described(baskets: Transactions | None) -> dict[str, Any]:
-    """Say how long the baskets are, and how many of their cells are blocked and not counted."""
-    if baskets is None:
-        return {}
-    lengths = baskets.lengths
-    about = {
-        "average_length": float(lengths.mean()),
-        "shortest": int(lengths.min()),
-        "longest": int(lengths.max()),
-    }
-    return about | (
-        {} if baskets.unknown is None else {"blocked_cells": len(baskets.unknown.items)}
-    )
 
 
 def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle._commands.sites import (
+    CARRIED,
     ENCODED,
     MATCHED,
     Done,
-    carried,
     facts_of,
     load_agreement,
     pseudonymised,
@@ -116,7 +116,7 @@ def encode(
     options = {"release": release, "clamp": clamp}
     manifest = _manifest(shared, held, source, options, seed)  # before the source can change
     with releasing(output, sources=sources, sign_key=signer, force=force) as draft:
-        put_batches(batches(), draft.file, output, words=carried(shared.fingerprint))
+        put_batches(batches(), draft.file, output, words={CARRIED: shared.fingerprint})
         draft.finish(replace(manifest, counts=counts))
     there = f"the codes {display_name(output)} were written"
     if vocabulary is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._sources import check_files, signing_key, sources_read
-from tulle._commands.sites import ENCODED, MATCHED, Done, carried, unmeasured
+from tulle._commands.sites import CARRIED, ENCODED, MATCHED, Done, unmeasured
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle.errors import DataError
@@ -68,7 +68,7 @@ def join(
     entries = first.columns.items()  # by one of them, perhaps, people are matched
     by = next((name for name, entry in entries if entry["coded"] == MATCHED), None)
     joined = _union(parts) if by is None else _people(parts, by)
-    words = carried(first.fingerprint)
+    words = {CARRIED: first.fingerprint}
     read = sources_read(*sources, sign_key)
     with releasing(output, sources=read, sign_key=signer, force=force) as draft:
         put_batches(joined.batches, draft.file, output, words=words)

@@ -71,49 +71,6 @@ def recovery(
     return {found.name: {**found.to_dict(), "owner_only": True} for found in attacks}
 
 
-def audit_of(
-    summary: dict[str, Any],
-    rules: Report,
-    attacks: dict[str, AttackFigures],
-    held: str,
-    method: str | None,
-    command: str,
-) -> Audit:
-    from tulle.auditing.audit import Audit
-
-    hidden = summary["rules_hidden"]
-    untried = (
-        "give --min-support and --min-confidence, which a recovery of the rules needs, and do not "
-        "--stream"
-    )
-    if method == "blocking":
-        untried = (
-            "fill the unknown cells in by the toss of a coin, mine that, and see whether the rules "
-            "come back: no attack is made on blocked cells"
-        )
-    guarantee: Guarantee = {
-        "text": "Counted again in the finished release before it was written.",
-        "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
-    }
-    return Audit(
-        {
-            "title": "Hidden rules",
-            "summary": f"{counted(hidden, 'rule', 'was')} hidden in "
-            f"{counted(summary['baskets'], 'basket')}; "
-            f"{counted(summary['baskets_touched'], 'basket', 'was')} changed.",
-            "guarantee": guarantee,
-            "k": 10,
-            "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
-            "attacks": attacks,
-            "sections": [_rules_section(rules)],
-            "limits": list(LIMITS),
-            "command": command,
-            "verdict": _judged(summary),
-            "untried": untried,
-        }
-    )
-
-
 _UNMEASURED: Judgement = {
     "level": "undecided",
     "reason": "Not decided: how many other rules were lost was not measured.",
@@ -399,9 +356,40 @@ class _HideRun(NamedTuple):
         return Hidden(summary, _rows(report), notes, page)
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
-        held = _held(self.wishes, self.options)
-        method, command = self.options.method, self.job.command
-        return audit_of(summary, report, attacks or {}, held, method, command)
+        """Make the report of what was verified, and of the attacks."""
+        from tulle.auditing.audit import Audit
+
+        hidden, held = summary["rules_hidden"], _held(self.wishes, self.options)
+        untried = (
+            "give --min-support and --min-confidence, which a recovery of the rules needs, and do "
+            "not --stream"
+        )
+        if self.options.method == "blocking":
+            untried = (
+                "fill the unknown cells in by the toss of a coin, mine that, and see whether the "
+                "rules come back: no attack is made on blocked cells"
+            )
+        guarantee: Guarantee = {
+            "text": "Counted again in the finished release before it was written.",
+            "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
+        }
+        return Audit(
+            {
+                "title": "Hidden rules",
+                "summary": f"{counted(hidden, 'rule', 'was')} hidden in "
+                f"{counted(summary['baskets'], 'basket')}; "
+                f"{counted(summary['baskets_touched'], 'basket', 'was')} changed.",
+                "guarantee": guarantee,
+                "k": 10,
+                "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
+                "attacks": attacks or {},
+                "sections": [_rules_section(report)],
+                "limits": list(LIMITS),
+                "command": self.job.command,
+                "verdict": _judged(summary),
+                "untried": untried,
+            }
+        )
 
     def _manifest(
         self,

@@ -337,11 +337,13 @@ class RuleHider(BaseEstimator):
             )
         rng = as_generator(self.random_state)
 
-        thresholds = self._thresholds(wishes.rules, rng)
+        name = type(self).__name__
+        margins = drawn_margins(name, wishes.rules, self.margin, rng)
+        asked = self.min_support, self.min_confidence, self.disclosure
+        thresholds = Thresholds(name, *asked, margins)
         sensitive = SensitiveRules.find(baskets, wishes.rules, thresholds)
         before = None
         if self.min_support is not None:
-            name = type(self).__name__
             minimum = support_count(name, self.min_support, len(baskets))
             before = MinedRules.of(baskets, minimum, confidence_if_any(name, self.min_confidence))
         kept_sets = lookup(baskets, wishes.keep)
@@ -395,11 +397,6 @@ class RuleHider(BaseEstimator):
                 "choose a method other than 'best' and keep no itemset."
             )
         return RuleFile(wishes.rules, keep)
-
-    def _thresholds(self, rules: Sequence[Rule], rng: np.random.Generator) -> Thresholds:
-        name = type(self).__name__
-        margins = drawn_margins(name, rules, self.margin, rng)
-        return Thresholds(name, self.min_support, self.min_confidence, self.disclosure, margins)
 
     def _hide(
         self,

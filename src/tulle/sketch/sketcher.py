@@ -56,12 +56,7 @@ def coefficients(key: SecretKey, first: int, last: int) -> Points:
 
 def term_points(key: SecretKey, terms: Iterable[str]) -> Points:
     """Return the points of terms; without the key nobody can tell which term has which."""
-    secret = key.derive("sketch/terms", 32)
-    digests = [
-        hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=secret).digest()
-        for term in terms
-    ]
-    return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
+    return _points(key, "sketch/terms", (term.encode("utf-8", "surrogatepass") for term in terms))
 
 
 def number_points(key: SecretKey, numbers: npt.NDArray[Any]) -> Points:
@@ -70,12 +65,13 @@ def number_points(key: SecretKey, numbers: npt.NDArray[Any]) -> Points:
     The sign of a column is the low bit of a cubic of its point. If the points were the numbers
     themselves, signs that an attacker learns could be continued to columns never seen.
     """
-    secret = key.derive("sketch/numbers", 32)
     words = np.ascontiguousarray(numbers, dtype="<u8").tobytes()
-    digests = [
-        hashlib.blake2b(words[at : at + 8], digest_size=8, key=secret).digest()
-        for at in range(0, len(words), 8)
-    ]
+    return _points(key, "sketch/numbers", (words[at : at + 8] for at in range(0, len(words), 8)))
+
+
+def _points(key: SecretKey, use: str, names: Iterable[bytes]) -> Points:
+    secret = key.derive(use, 32)
+    digests = [hashlib.blake2b(name, digest_size=8, key=secret).digest() for name in names]
     return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
 
 

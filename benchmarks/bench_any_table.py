@@ -29,7 +29,7 @@ from benchmarks.results import run_parts, write_table
 from tulle import infer_columns, read_table
 from tulle._metrics.models import propensity
 from tulle._report.verdict import grade
-from tulle.auditing._measures import ranked
+from tulle.auditing._learning import ranked
 from tulle.auditing._splits import attack_splits, bounds
 from tulle.auditing._tables import align
 from tulle.table.schema import Role

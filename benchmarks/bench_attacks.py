@@ -28,11 +28,10 @@ from benchmarks.results import data_folder, write_table
 from benchmarks.version_before import VersionBefore
 from tulle import Condenser, audit, read_table
 from tulle._attacks.membership import membership
-from tulle._attacks.planes import affine_hull
-from tulle._attacks.sums import sums_on_grid
-from tulle._attacks.values import exact_values
-from tulle.auditing._refits import worst_cases
+from tulle._attacks.reconstruction import affine_hull, exact_values, sums_on_grid
+from tulle._attacks.result import Scene
 from tulle.auditing._tables import align
+from tulle.auditing._worst_case import worst_cases
 from tulle.errors import PrivacyError, PrivacyWarning
 
 SEED = 1
@@ -137,7 +136,7 @@ def planes(table: pl.DataFrame, k: int, make: Maker) -> str:
     people, strangers = table[:400], table[400:]
     tables = align(people, make(people, k=k, random_state=SEED), strangers, None)
     rng = np.random.default_rng(SEED)
-    found = affine_hull(tables.original, tables.release, rng, control=tables.control)
+    found = affine_hull(Scene(tables.original, tables.release, tables.control), rng)
     shares = found.details.values() if found is not None else ()
     return " / ".join(f"{share:.0%}".replace("%", " %") for share in shares)
 
@@ -179,7 +178,7 @@ def members(table: pl.DataFrame, make: Maker, count: int) -> str:
     tables = align(people, make(people, k=20, random_state=SEED), strangers, None)
     assert tables.control is not None
     rng = np.random.default_rng(SEED)
-    found = membership(tables.original, tables.release, tables.control, rng).details
+    found = membership(Scene(tables.original, tables.release, tables.control), rng).details
     return f"{found['membership_auc']:.3f}; {found['membership_at_1_percent']:.1%}"
 
 

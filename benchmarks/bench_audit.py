@@ -10,8 +10,7 @@ import polars as pl
 
 from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import Condenser, audit
-from tulle._attacks.nearest import nearest
-from tulle._attacks.records import chosen
+from tulle._attacks.records import chosen, nearest
 from tulle.auditing._tables import align
 
 SEED = 0

@@ -16,9 +16,9 @@ import polars as pl
 from benchmarks.bench_audit import SEED, adult, noisy
 from benchmarks.results import timed, write_table
 from tulle import Condenser
-from tulle._attacks.copies import exact_copies
 from tulle._attacks.inference import inference
-from tulle._attacks.linkage import linkage
+from tulle._attacks.linkage import exact_copies, linkage
+from tulle._attacks.result import Scene
 from tulle._attacks.singling_out import singling_out
 from tulle._metrics.marginals import total_variation
 from tulle.auditing._tables import align
@@ -43,13 +43,12 @@ def releases(people: pl.DataFrame) -> dict[str, pl.DataFrame]:
 def ours(people: pl.DataFrame, release: pl.DataFrame, control: pl.DataFrame) -> dict[str, Any]:
     """Each attack of Tulle's: its result and its CPU seconds."""
     tables = align(people, release, control, None)
-    parts = (tables.original, tables.release)
-    tried: dict[str, Any] = {"control": tables.control, "attempts": ATTEMPTS}
+    scene = Scene(tables.original, tables.release, tables.control, ATTEMPTS)
     generator = np.random.default_rng(SEED)
     return {
-        "linkage": timed(lambda: linkage(*parts, generator, **tried)),
-        "singling out": timed(lambda: singling_out(*parts, generator, **tried)),
-        "inference": timed(lambda: inference(*parts, SECRET, generator, **tried)),
+        "linkage": timed(lambda: linkage(scene, generator)),
+        "singling out": timed(lambda: singling_out(scene, generator)),
+        "inference": timed(lambda: inference(scene, SECRET, generator)),
     }
 
 
@@ -131,7 +130,7 @@ def measure_rows(people: pl.DataFrame, control: pl.DataFrame) -> list[list[Any]]
             lambda frames=frames: [TVComplement.compute(*(f[w] for f in frames)) for w in words]
         )
         copies, copy_seconds = timed(
-            lambda parts=parts: exact_copies(*parts[::-1], np.random.default_rng(SEED))
+            lambda parts=parts: exact_copies(Scene(*parts[::-1]), np.random.default_rng(SEED))
         )
         new, new_seconds = timed(
             lambda frames=frames: NewRowSynthesis.compute(

@@ -19,6 +19,7 @@ import polars as pl
 from benchmarks.results import data_folder, write_table
 from tulle import Condenser
 from tulle._attacks.membership import membership
+from tulle._attacks.result import Scene
 from tulle._commands.challenge import challenge
 from tulle.auditing._tables import align
 
@@ -77,7 +78,7 @@ def audited(table: pl.DataFrame, k: int) -> float:
     tables = align(table[:half], release, table[half:], None)
     assert tables.control is not None
     rng = np.random.default_rng(SEED)
-    found = membership(tables.original, tables.release, tables.control, rng)
+    found = membership(Scene(tables.original, tables.release, tables.control), rng)
     return float(found.details["membership_auc"])
 
 

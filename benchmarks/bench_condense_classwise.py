@@ -13,7 +13,7 @@ import polars as pl
 from benchmarks.bench_condense_levels import nearest_targets
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import ClassCondenser, Condenser, PrivacyWarning, read_table
-from tulle._metrics.loss import interval_widths
+from tulle._metrics.marginals import interval_widths
 from tulle.condense._synthesis import fit_paired
 from tulle.table._encoder import TableEncoder
 

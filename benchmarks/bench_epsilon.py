@@ -22,7 +22,8 @@ import polars as pl
 from benchmarks.results import data_folder, write_table
 from tulle import Condenser, read_table
 from tulle._attacks.membership import membership
-from tulle._metrics.k_marginal import differences, sets_of
+from tulle._attacks.result import Scene
+from tulle._metrics.cells import differences, sets_of
 from tulle._metrics.models import propensity
 from tulle.auditing._fitness import celled
 from tulle.auditing._tables import Aligned, align
@@ -130,7 +131,7 @@ def judged(members: pl.DataFrame, release: pl.DataFrame, strangers: pl.DataFrame
     sets = sets_of(len(cells.names), 3, 60, rng)
     apart = differences(cells.original, cells.release, cells.sizes, sets).mean() / 2
     told = propensity(_matrix(tables, 0), _matrix(tables, 1), rng, most=2_000).auc
-    found = membership(tables.original, tables.release, tables.control, rng).details
+    found = membership(Scene(tables.original, tables.release, tables.control), rng).details
     figures = (told, apart, _trained(tables), found["membership_auc"])
     return [f"{figure:.3f}" for figure in figures]
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from benchmarks.results import data_folder, write_table
 from tulle import RuleHider, Transactions, choose_rules, read_fimi
-from tulle._attacks.removals import removed_items
-from tulle._attacks.rules import rule_recovery, rule_steps
+from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
 
 SEED = 0
 RULES = 15

@@ -11,7 +11,7 @@ import polars as pl
 from benchmarks.results import data_folder, save_chart, write_table
 from tulle import SecretKey, SiteAgreement, SiteCodec, SiteSummary, read_table
 from tulle._attacks.result import AttackResult
-from tulle.auditing._sites import attack_tables, warnings_of
+from tulle._attacks.sites import attack_tables, warnings_of
 
 SEED = 0
 KEY = SecretKey(bytes(range(32)))  # fixed, so that the table repeats

@@ -16,6 +16,7 @@ from benchmarks.results import data_folder, write_table
 from tulle import StreamCondenser
 from tulle._attacks.membership import membership
 from tulle._attacks.records import Records
+from tulle._attacks.result import Scene
 from tulle._metrics.models import propensity
 from tulle.auditing._tables import align
 
@@ -48,7 +49,7 @@ def measured(
     rng = np.random.default_rng(seed)
     matrices = [matrix_of(tables.present[place]) for place in (2, 1)]
     told = propensity(*matrices, rng).auc
-    named = membership(*tables.present[:3], rng).details["membership_auc"]
+    named = membership(Scene(*tables.present[:3]), rng).details["membership_auc"]
     return [*on_heaps(release), told, float(named)]
 
 

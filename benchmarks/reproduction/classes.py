@@ -16,7 +16,7 @@ from benchmarks.bench_condense_classwise import Adult
 from benchmarks.reproduction.page import MEASURED
 from benchmarks.results import data_folder, timed
 from tulle import ClassCondenser, Condenser, GroupSizeSearch, PrivacyWarning, approximate_gcd
-from tulle._metrics.loss import interval_widths
+from tulle._metrics.marginals import interval_widths
 from tulle.condense._synthesis import fit_paired
 from tulle.condense.groupings import group_records
 

@@ -13,7 +13,7 @@ import polars as pl
 from benchmarks.results import data_folder, timed
 from tulle import SiteAgreement, SiteCodec, SiteSummary, association_rules
 from tulle._commands._baskets import cells_of
-from tulle._metrics.breaches import divergence, proximity
+from tulle._metrics.peers import divergence, proximity
 from tulle.rules._rankings import confirmed, predictive
 from tulle.rules.mine import implications, mine, rules_frame
 from tulle.transactions import Transactions

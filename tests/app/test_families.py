@@ -159,7 +159,7 @@ def test_linked_tables_are_read_and_released_together(
     assert posted(asked, f"/t/{study.id}/together", k="10").status == 400  # not read yet
     assert posted(asked, f"/t/{study.id}/linked").status == 303
     assert begun[-1][:2] == ["inspect", "."]
-    (tmp_path / "linked.policy.toml").write_text("")
+    (study.place / "linked.policy.toml").write_text("")
     assert posted(asked, f"/t/{study.id}/linked").status == 400  # what was edited is not replaced
     assert posted(asked, f"/t/{study.id}/linked", policy="replace").status == 303
     assert posted(asked, f"/t/{study.id}/together", k="10").status == 303

@@ -9,7 +9,8 @@ import pytest
 from benchmarks.broken_releases import of_one_secret, survey, with_exact_totals
 from tulle import Condenser, audit
 from tulle._attacks.earlier import earlier_membership, earlier_totals
-from tulle._attacks.homogeneity import homogeneity
+from tulle._attacks.inference import homogeneity
+from tulle._attacks.result import Scene
 from tulle.auditing._tables import align
 from tulle.errors import DataError
 
@@ -20,7 +21,7 @@ def test_exact_totals_give_those_away_who_came(gone: int) -> None:
     people = survey(rng, 400)
     now, before = (with_exact_totals(part, rng) for part in (people, people[gone:]))
     tables = align(people, now, None, None, before)
-    result = earlier_totals(tables.original, tables.release, tables.earlier, rng)
+    result = earlier_totals(Scene(tables.original, tables.release), tables.earlier, rng)
     assert result is not None
     assert (result.attempts, result.rate) == (8, 1)
     assert result.baseline < 0.02
@@ -34,7 +35,7 @@ def test_totals_drawn_at_random_do_not() -> None:
         for s, part in enumerate((people, people[1:]))
     )
     tables = align(people, now, None, None, before)
-    result = earlier_totals(tables.original, tables.release, tables.earlier, rng)
+    result = earlier_totals(Scene(tables.original, tables.release), tables.earlier, rng)
     assert result is not None
     assert result.rate == 0
     assert result.failed
@@ -57,11 +58,9 @@ def test_both_releases_leave_one_answer() -> None:
     ]
     tables = align(original, noisy[0], strangers, None, noisy[1])
     result = homogeneity(
-        tables.original,
-        tables.release,
+        Scene(tables.original, tables.release, tables.control),
         "secret",
         rng,
-        control=tables.control,
         earlier=tables.earlier,
     )
     assert result.name == "earlier_intersection:secret"
@@ -81,11 +80,13 @@ def test_what_each_of_several_releases_tells_adds_up() -> None:
         found = align(people, fresh, strangers, None, earlier)
         assert len(found.earlier) == len(earlier)
         told = earlier_membership(
-            found.original, found.release, found.earlier, found.control, np.random.default_rng(1)
+            Scene(found.original, found.release, found.control),
+            found.earlier,
+            np.random.default_rng(1),
         )
         rates.append(told.rate)
     assert rates[1] > 0.95 > 0.85 > rates[0]
-    totals = earlier_totals(found.original, found.release, found.earlier, rng)
+    totals = earlier_totals(Scene(found.original, found.release), found.earlier, rng)
     assert totals is None  # no column is counted by value
 
 

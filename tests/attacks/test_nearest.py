@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import few
-from tulle._attacks.nearest import MISMATCH, _by_blocks, _by_kernel, between, nearest, spacing
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import (
+    MISMATCH,
+    Records,
+    _by_blocks,
+    _by_kernel,
+    between,
+    chosen,
+    nearest,
+    spacing,
+)
 from tulle.errors import ParameterError
 
 

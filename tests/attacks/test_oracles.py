@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tulle._attacks.copies import exact_copies, near_copies
-from tulle._attacks.linkage import linkage
+from tulle._attacks.linkage import exact_copies, linkage, near_copies
 from tulle._attacks.records import Records
+from tulle._attacks.result import Scene
 from tulle._attacks.singling_out import BINS, singling_out
 
 Distance = Callable[[int, int], float]
@@ -58,9 +58,9 @@ def spacings(some: Records, original: Records) -> list[float]:
 def test_copies_and_linkage_count_what_they_say(seed: int) -> None:
     original, release, control = tables(seed)
     rng = np.random.default_rng(seed)
-    exact = exact_copies(original, release, rng, control=control)
-    near = near_copies(original, release, rng, control=control)
-    linked = linkage(original, release, rng, control=control, known=["a", "c"])
+    exact = exact_copies(Scene(original, release, control), rng)
+    near = near_copies(Scene(original, release, control), rng)
+    linked = linkage(Scene(original, release, control), rng, known=["a", "c"])
     found = [(r.successes, r.control_successes) for r in (exact, near, linked)]
     expected: list[list[int]] = [[], [], []]
     for some in (original, control):
@@ -87,7 +87,7 @@ def test_singling_out_counts_people_who_are_alone_here_and_there(seed: int) -> N
 
     here, there = combinations(original), combinations(release)
     alone = [each for each in here if here.count(each) == 1]
-    found = singling_out(original, release, np.random.default_rng(seed))
+    found = singling_out(Scene(original, release), np.random.default_rng(seed))
     if not alone:
         assert found is None
         return

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from tests.attacks.test_table_attacks import ATTACKS, shuffled
 from tests.examples import few
 from tulle import Condenser, audit
-from tulle._attacks.homogeneity import homogeneity
-from tulle._attacks.nearest import nearest, spacing
-from tulle._attacks.records import Records
-from tulle._attacks.values import exact_values
+from tulle._attacks.inference import homogeneity
+from tulle._attacks.reconstruction import exact_values
+from tulle._attacks.records import Records, nearest, spacing
+from tulle._attacks.result import Scene
 from tulle.errors import DataError
 
 pytestmark = pytest.mark.slow
 
-ALIKE = {"homogeneity": lambda o, r, c, g: homogeneity(o, r, "c1", g, control=c)}
+ALIKE = {"homogeneity": lambda o, r, c, g: homogeneity(Scene(o, r, c), "c1", g)}
 
 
 def visits(rng: np.random.Generator, count: int = 150, most: int = 8) -> Records:

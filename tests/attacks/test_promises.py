@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks.broken_releases import measured, own_planes
 from tulle import ClassCondenser, Condenser, audit
-from tulle._attacks.planes import affine_hull
+from tulle._attacks.reconstruction import affine_hull, sums_on_grid
 from tulle._attacks.records import Records
-from tulle._attacks.sums import sums_on_grid
-from tulle.auditing._refits import worst_cases
+from tulle._attacks.result import Scene
+from tulle.auditing._worst_case import worst_cases
 from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 
 
@@ -89,7 +89,7 @@ def test_the_default_does_not_lie_in_the_plane_of_its_groups() -> None:
     for release in (papers, default):
         tables = (of(table, people) for table in (people, release, strangers))
         members, released, outside = tables
-        result = affine_hull(members, released, np.random.default_rng(1), control=outside)
+        result = affine_hull(Scene(members, released, outside), np.random.default_rng(1))
         assert result is not None
         risks.append(result.risk_interval)
     assert risks[0].low > 0.5

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks.broken_releases import from_leaves, measured, of_one_secret, own_planes
-from tulle._attacks.homogeneity import homogeneity
-from tulle._attacks.membership import membership, named_at
-from tulle._attacks.planes import affine_hull
+from tulle._attacks.inference import homogeneity
+from tulle._attacks.membership import area_under_curve, membership, named_at
+from tulle._attacks.reconstruction import affine_hull, exact_values, sums_on_grid
 from tulle._attacks.records import Records
-from tulle._attacks.sums import sums_on_grid
-from tulle._attacks.traces import area_under_curve
-from tulle._attacks.values import exact_values
+from tulle._attacks.result import Scene
 from tulle.auditing._tables import align
 
 UNITS = np.full(10, 0.01)
@@ -67,7 +65,7 @@ def test_members_lie_in_the_plane_of_a_group_smaller_than_the_dimensions(k, leas
     release = own_planes(original, k, rng)
     tables = (of(table, original) for table in (original, release, strangers))
     members, released, outside = tables
-    result = affine_hull(members, released, rng, control=outside)
+    result = affine_hull(Scene(members, released, outside), rng)
     assert result is not None
     assert result.rate > least
     assert result.control is not None
@@ -80,14 +78,14 @@ def test_the_plane_says_nothing_of_people_who_are_not_in_it() -> None:
     original, strangers = measured(rng, 300, 20), measured(rng, 200, 20)
     other = own_planes(measured(rng, 300, 20), 3, rng)
     members, released, outside = (of(table, original) for table in (original, other, strangers))
-    result = affine_hull(members, released, rng, control=outside)
+    result = affine_hull(Scene(members, released, outside), rng)
     assert result is not None
     assert result.risk_interval.low < 0.02
 
 
 def test_few_columns_have_no_planes() -> None:
     table = Records.of_numbers(np.random.default_rng(0).normal(size=(100, 5)))
-    assert affine_hull(table, table, np.random.default_rng(0)) is None
+    assert affine_hull(Scene(table, table), np.random.default_rng(0)) is None
 
 
 # Exact values.
@@ -134,7 +132,7 @@ def test_membership_sees_own_numbers_where_distances_see_nothing() -> None:
     release = np.column_stack([rng.permutation(column) for column in original.T])
     tables = (of(table, original) for table in (original, release, strangers))
     members, released, outside = tables
-    result = membership(members, released, outside, rng)
+    result = membership(Scene(members, released, outside), rng)
     assert result.details["most telling"] == "own numbers"
     assert result.details["membership_auc"] > 0.95
     assert result.details["membership_at_1_percent"] > 0.5
@@ -146,7 +144,7 @@ def test_membership_sees_columns_that_were_copied_three_at_a_time() -> None:
     blocks = [original[rng.permutation(len(original)), i : i + 3] for i in range(0, 10, 3)]
     release = np.hstack(blocks) + rng.normal(scale=1e-3, size=original.shape)  # no value is a copy
     members, released, outside = (of(table, original) for table in (original, release, strangers))
-    result = membership(members, released, outside, rng)
+    result = membership(Scene(members, released, outside), rng)
     assert result.details["most telling"].startswith("three columns")
     assert result.details["membership_auc"] > 0.6
 
@@ -156,7 +154,7 @@ def test_strangers_are_told_from_strangers_by_chance_only() -> None:
     original, release, strangers = (people(seed, 1000) for seed in (1, 2, 3))
     tables = (of(table, original) for table in (original, release, strangers))
     members, released, outside = tables
-    result = membership(members, released, outside, rng)
+    result = membership(Scene(members, released, outside), rng)
     assert 0.44 < result.details["membership_auc"] < 0.56
     assert result.details["membership_at_1_percent"] < 0.05
     assert result.details["membership_at_0.1_percent"] < 0.03
@@ -183,7 +181,7 @@ def test_a_group_of_one_secret_tells_it() -> None:
     rng = np.random.default_rng(8)
     original, release, strangers = of_one_secret(rng, 40, 10)
     tables = align(original, release, strangers, None)
-    result = homogeneity(tables.original, tables.release, "secret", rng, control=tables.control)
+    result = homogeneity(Scene(tables.original, tables.release, tables.control), "secret", rng)
     assert result.rate > 0.95
     assert result.control is not None
     assert 0.35 < result.control < 0.65
@@ -195,6 +193,6 @@ def test_a_group_of_mixed_secrets_tells_nothing() -> None:
     original, release, strangers = of_one_secret(rng, 40, 10)
     mixed = release.with_columns(secret=release["secret"].shuffle(seed=1))
     tables = align(original, mixed, strangers, None)
-    result = homogeneity(tables.original, tables.release, "secret", rng, control=tables.control)
+    result = homogeneity(Scene(tables.original, tables.release, tables.control), "secret", rng)
     assert result.rate < 0.1
     assert result.risk_interval.low < 0.02

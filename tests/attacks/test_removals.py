@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tulle import RuleHider
-from tulle._attacks.removals import removed_items
+from tulle._attacks.rules import removed_items
 from tulle.errors import DataError
 from tulle.rules.containers import open_baskets
 from tulle.rules.rule import Rule

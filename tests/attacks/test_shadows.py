@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tulle._attacks.membership import area_under_curve
 from tulle._attacks.shadows import _ATTACKERS, _areas, challenge_result, steps
-from tulle._attacks.traces import area_under_curve
 
 SECONDS = np.full(24, 2.0)
 

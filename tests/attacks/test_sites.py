@@ -6,8 +6,13 @@ import pytest
 
 from tulle import SecretKey, SiteAgreement, SiteCodec
 from tulle._attacks.result import NO_EVIDENCE
-from tulle._attacks.sites import frequency_matching, known_pairs, order_matching
-from tulle.auditing._sites import attack_tables, warnings_of
+from tulle._attacks.sites import (
+    attack_tables,
+    frequency_matching,
+    known_pairs,
+    order_matching,
+    warnings_of,
+)
 from tulle.errors import DataError
 
 

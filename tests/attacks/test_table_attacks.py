@@ -13,37 +13,44 @@ from scipy.stats import hypergeom
 
 from benchmarks.broken_releases import measured, own_planes
 from tulle._attacks import AttackResult
-from tulle._attacks.copies import (
+from tulle._attacks.inference import _answers, inference
+from tulle._attacks.linkage import (
     _IMPROBABLE,
     BEYOND_CHANCE,
     _chance,
     closest_distances,
     exact_copies,
+    linkage,
     near_copies,
 )
-from tulle._attacks.inference import _answers, inference
-from tulle._attacks.linkage import linkage, linkage_one_to_one
-from tulle._attacks.membership import membership
+from tulle._attacks.membership import (
+    _in_cells,
+    _surplus,
+    area_under_curve,
+    combined,
+    learnt,
+    membership,
+)
 from tulle._attacks.records import Records
+from tulle._attacks.result import Scene
 from tulle._attacks.singling_out import singling_out
-from tulle._attacks.traces import _in_cells, _surplus, area_under_curve, combined, learnt
 from tulle._report.verdict import grade
 from tulle.errors import DataError
 
 Attack = Callable[[Records, Records, Records, np.random.Generator], AttackResult]
 
 ATTACKS: dict[str, Attack] = {
-    "exact copies": lambda o, r, c, g: exact_copies(o, r, g, control=c),
-    "near copies": lambda o, r, c, g: near_copies(o, r, g, control=c),
-    "linkage": lambda o, r, c, g: linkage(o, r, g, control=c),
+    "exact copies": lambda o, r, c, g: exact_copies(Scene(o, r, c), g),
+    "near copies": lambda o, r, c, g: near_copies(Scene(o, r, c), g),
+    "linkage": lambda o, r, c, g: linkage(Scene(o, r, c), g),
     "linkage, some columns": lambda o, r, c, g: linkage(
-        o, r, g, known=["n0", "n1", "c0"], control=c
+        Scene(o, r, c), g, known=["n0", "n1", "c0"]
     ),
-    "one to one": lambda o, r, c, g: linkage_one_to_one(o, r, g, control=c),
-    "inference, number": lambda o, r, c, g: inference(o, r, "n2", g, control=c),
-    "inference, category": lambda o, r, c, g: inference(o, r, "c1", g, control=c),
-    "membership": lambda o, r, c, g: membership(o, r, c, g),
-    "singling out": lambda o, r, c, g: singling_out(o, r, g, control=c),
+    "one to one": lambda o, r, c, g: linkage(Scene(o, r, c), g, one_to_one=True),
+    "inference, number": lambda o, r, c, g: inference(Scene(o, r, c), "n2", g),
+    "inference, category": lambda o, r, c, g: inference(Scene(o, r, c), "c1", g),
+    "membership": lambda o, r, c, g: membership(Scene(o, r, c), g),
+    "singling out": lambda o, r, c, g: singling_out(Scene(o, r, c), g),
 }
 
 
@@ -125,7 +132,7 @@ def test_attempts_are_sampled_but_never_the_release(data: tuple) -> None:
         original.number_names,
         original.code_names,
     )
-    result = linkage(original, last, rng, control=control, attempts=50)
+    result = linkage(Scene(original, last, control, 50), rng)
     assert result.attempts == 50
     assert result.rate == 1  # each copy is found, wherever it stands
 
@@ -133,8 +140,8 @@ def test_attempts_are_sampled_but_never_the_release(data: tuple) -> None:
 def test_a_person_with_a_twin_cannot_be_linked() -> None:
     twins = Records.of_numbers(np.repeat(np.arange(10.0), 2)[:, None])
     rng = np.random.default_rng(0)
-    assert linkage(twins, twins, rng).rate == 0
-    assert exact_copies(twins, twins, rng).rate == 1
+    assert linkage(Scene(twins, twins), rng).rate == 0
+    assert exact_copies(Scene(twins, twins), rng).rate == 1
 
 
 def test_one_to_one_resolves_what_nearest_confuses() -> None:
@@ -142,10 +149,10 @@ def test_one_to_one_resolves_what_nearest_confuses() -> None:
     release = Records.of_numbers(np.array([[0.6], [1.2], [5.1], [9.1]]))
     rng = np.random.default_rng(0)
     # 0.6 is nearest to 1 as well as to 0; only 1.2, 5.1 and 9.1 lie near enough to be somebody's
-    assert linkage(original, release, rng).successes == 3
-    assert linkage_one_to_one(original, release, rng).successes == 3
+    assert linkage(Scene(original, release), rng).successes == 3
+    assert linkage(Scene(original, release), rng, one_to_one=True).successes == 3
     crossed = Records.of_numbers(np.array([[0.9], [1.05], [5.1], [9.1]]))
-    assert linkage_one_to_one(original, crossed, rng).successes == 3
+    assert linkage(Scene(original, crossed), rng, one_to_one=True).successes == 3
 
 
 def test_inference_of_a_number_with_missing_values_reads_missing_too() -> None:
@@ -157,7 +164,7 @@ def test_inference_of_a_number_with_missing_values_reads_missing_too() -> None:
         ("secret", "key"),
         ("secret",),
     )
-    result = inference(records, records, "secret", rng)
+    result = inference(Scene(records, records), "secret", rng)
     assert result.rate == 1
     assert result.baseline == pytest.approx(missing.mean())
 
@@ -169,14 +176,14 @@ def test_guessing_is_right_about_a_heap_at_the_edge_of_its_window(heap: float, a
     secret = np.concatenate([np.full(70, heap), heap + spread])
     records = Records(secret[:, None], rng.integers(0, 3, (100, 1)), ("secret",), ("other",))
     shuffled_on_their_own = records.scrambled(rng)
-    assert inference(records, shuffled_on_their_own, "secret", rng).baseline >= 0.7
+    assert inference(Scene(records, shuffled_on_their_own), "secret", rng).baseline >= 0.7
 
 
 def test_inference_guesses_as_well_as_one_answer_can() -> None:
     column = np.array([0.0] * 60 + [5.0] * 40)
     records = Records(column[:, None], np.zeros((100, 0)), ("x",), ())
     constant = Records(np.column_stack([column, np.zeros(100)]), np.zeros((100, 0)), ("x", "y"), ())
-    result = inference(constant, constant, "x", np.random.default_rng(0))
+    result = inference(Scene(constant, constant), "x", np.random.default_rng(0))
     assert result.baseline == pytest.approx(0.6)
     assert records.columns == ("x",)
 
@@ -184,12 +191,12 @@ def test_inference_guesses_as_well_as_one_answer_can() -> None:
 def test_membership_needs_a_control_worth_the_name(data: tuple) -> None:
     original, _, rng = data
     with pytest.raises(DataError, match="least 20 .*5"):
-        membership(original, original, people(rng, 5), rng)
+        membership(Scene(original, original, people(rng, 5)), rng)
 
 
 def test_nobody_is_singled_out_where_nobody_is_alone() -> None:
     alike = Records(np.zeros((20, 1)), np.zeros((20, 1)), ("a",), ("b",))
-    assert singling_out(alike, alike, np.random.default_rng(0)) is None
+    assert singling_out(Scene(alike, alike), np.random.default_rng(0)) is None
 
 
 def test_the_closest_released_record_of_a_copy_is_at_no_distance(data: tuple) -> None:
@@ -231,7 +238,7 @@ def test_where_records_are_alike_their_order_says_nothing() -> None:
     area, ill = rng.integers(0, 5, 600), rng.random(600) < 0.3
     people = Records(np.empty((600, 0)), np.column_stack([area, ill]), (), ("area", "ill"))
     orders = [np.argsort(ill), np.argsort(~ill), rng.permutation(600)]
-    found = {inference(people, people.take(order), "ill", rng).rate for order in orders}
+    found = {inference(Scene(people, people.take(order)), "ill", rng).rate for order in orders}
     assert found == {float((~ill).mean())}  # no more than guessing gets
 
 
@@ -240,7 +247,7 @@ def test_strangers_who_are_alike_do_not_compete_for_a_record() -> None:
     release = Records.of_numbers(np.array([[0.1], [14.9], [30.1]]))
     strangers = Records.of_numbers(np.array([[15.0], [15.0], [30.0], [30.0]]))
     rng = np.random.default_rng(0)
-    assert linkage_one_to_one(original, release, rng, control=strangers).control == 1
+    assert linkage(Scene(original, release, strangers), rng, one_to_one=True).control == 1
 
 
 @pytest.mark.parametrize("people, strangers, both", [(60, 30, 7), (40, 40, 25), (300, 20, 12)])
@@ -257,13 +264,13 @@ def test_a_few_records_of_people_are_no_chance() -> None:
     rng = np.random.default_rng(0)
     drawn = (Records.of_numbers(rng.normal(size=(n, 3))) for n in (600, 300, 600))
     members, control, others = drawn
-    harmless = exact_copies(members, others, rng, control=control)
+    harmless = exact_copies(Scene(members, others, control), rng)
     assert not harmless.details
     few = members.take(np.arange(15)).stacked(others)
-    leaky = exact_copies(members, few, rng, control=control)
+    leaky = exact_copies(Scene(members, few, control), rng)
     assert leaky.details[BEYOND_CHANCE] == pytest.approx(15 / 615)
     assert grade("exact_copies", leaky.to_dict(), 20) == "notable"
-    sample = exact_copies(members, members.take(np.arange(30)), rng, control=control)
+    sample = exact_copies(Scene(members, members.take(np.arange(30)), control), rng)
     assert sample.details[BEYOND_CHANCE] == 1
     assert grade("exact_copies", sample.to_dict(), 20) == "grave"
 
@@ -274,7 +281,7 @@ def test_ten_people_are_no_chance_where_nobody_has_a_twin() -> None:
         Records.of_numbers(rng.normal(size=(n, 3))) for n in (600, 300, 600)
     )
     few = members.take(np.arange(10)).stacked(others.take(np.arange(590)))
-    leaky = exact_copies(members, few, rng, control=control)
+    leaky = exact_copies(Scene(members, few, control), rng)
     assert _chance(10, 600, 0, 300) > _IMPROBABLE  # not by the control alone
     assert grade("exact_copies", leaky.to_dict(), 20) == "notable"
 
@@ -287,7 +294,7 @@ def test_other_people_raise_no_alarm_however_dense_the_table(values: int) -> Non
         members, control, others = (
             Records.of_numbers(rng.integers(0, values, (n, 3)).astype(float)) for n in (60, 30, 60)
         )
-        alarms += bool(exact_copies(members, others, rng, control=control).details)
+        alarms += bool(exact_copies(Scene(members, others, control), rng).details)
     assert alarms <= 2
 
 
@@ -303,7 +310,7 @@ def test_a_release_that_leans_on_people_is_told_where_one_trace_is_not_enough() 
         people, strangers = measured(rng, 400), measured(rng, 400)
         release = own_planes(people, 20, rng)
         tables = (of_scale(table, people) for table in (people, release, strangers))
-        found.append(membership(*tables, rng))
+        found.append(membership(Scene(*tables), rng))
     assert np.mean([result.risk for result in found]) > 0.15
     assert np.mean([result.details["membership_auc"] for result in found]) > 0.6
     assert all(result.attempts == 400 for result in found)  # nobody is spent on the list alone
@@ -320,7 +327,7 @@ def test_people_who_are_not_in_it_raise_no_alarm() -> None:
     for seed in range(100):
         rng = np.random.default_rng(seed)
         members, release, control = (people(rng, 60) for _ in range(3))
-        result = membership(members, release, control, rng)
+        result = membership(Scene(members, release, control), rng)
         excess.append(result.rate - (result.control or 0))
         grades.append(grade("membership", result.to_dict(), 12))
     assert sum(found in ("notable", "grave") for found in grades) <= 1

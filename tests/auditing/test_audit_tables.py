@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from tests.reference.audit_people import people_table
 from tulle import audit
-from tulle._attacks.values import exact_values
+from tulle._attacks.reconstruction import exact_values
 from tulle.auditing import _measures as measures
 from tulle.auditing._tables import align
 from tulle.errors import DataError, ParameterError, PrivacyError

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from tulle._attacks.copies import BEYOND_CHANCE
+from tulle._attacks.linkage import BEYOND_CHANCE
 from tulle._commands import _memory
 from tulle._commands.audit import audit_files
 from tulle._commands.condense import condense

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from tulle import Column, DataError, Kind, Policy, Role, audit
-from tulle._attacks.nearest import nearest
+from tulle._attacks.records import nearest
 from tulle.auditing import _fitness as fitness_module
 from tulle.auditing._fitness import celled
-from tulle.auditing._measures import _split
+from tulle.auditing._learning import _split
 from tulle.auditing._people import in_register, linkability, linkage_known
 from tulle.auditing._tables import align, align_made
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tulle._attacks.copies import BEYOND_CHANCE
+from tulle._attacks.linkage import BEYOND_CHANCE
 from tulle._attacks.result import AttackResult, Tries, error_by_people, pooled
 from tulle._report.verdict import grade
 from tulle.auditing._database import compared_rows

@@ -87,6 +87,26 @@ def test_a_run_that_was_stopped_goes_on(
     assert traces(tmp_path / "parts") == traces(tmp_path / "whole")
 
 
+def test_who_stops_it_by_hand_sees_what_there_is(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = _Arena.round
+
+    def stopped(arena: _Arena, number: int) -> tuple[float, np.ndarray]:
+        if number == 4:
+            raise KeyboardInterrupt
+        return made(arena, number)
+
+    monkeypatch.setattr(_Arena, "round", stopped)
+    asked = ["challenge", str(table), "-o", str(tmp_path / "c"), "--k", "3", "--minutes", "99"]
+    result = CliRunner().invoke(tulle, asked)
+    assert result.exit_code == 130, result.output
+    words = " ".join(result.output.split())
+    assert "Stopped by hand: the same command goes on" in words
+    assert "After 4 releases" in words
+    assert (tmp_path / "c" / PAGE).exists()
+
+
 def test_people_are_in_or_out_with_all_their_rows(tmp_path: Path) -> None:
     frame = people(120).with_columns(who=pl.Series([f"p{i % 60}" for i in range(120)]))
     frame.write_csv(tmp_path / "visits.csv")

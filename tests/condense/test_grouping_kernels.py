@@ -13,6 +13,7 @@ from tests.reference.mdav import mdav_written_down
 from tulle.condense.groupings import (
     _cell_kernels,
     _exchange_kernels,
+    _fast,
     _restructure_kernels,
     group_records,
 )
@@ -263,3 +264,19 @@ def test_natural_clusters_of_up_to_twice_the_size_are_found(n: int, k: int) -> N
     matrix = 10 * rng.normal(size=(len(sizes), 6))[clusters] + rng.normal(size=(n, 6))
     groups = group_records(matrix, np.full(n, k), rng)
     assert squared_error(matrix, groups) <= 1.3 * squared_error(matrix, clusters)
+
+
+def test_space_is_cut_into_cells_that_hold_their_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_fast, "LARGE", 500)
+    monkeypatch.setattr(_fast, "CELL", 100)
+    matrix, levels = drawn(1, 1_500, 4, 9)
+    whole = squared_error(
+        matrix, group_records(matrix, levels, np.random.default_rng(2), method="mdav")
+    )
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr(_fast, "cores", lambda count=threads: count)
+        found.append(group_records(matrix, levels, np.random.default_rng(2)))
+    assert is_valid(found[0], levels)
+    assert (found[0] == found[1]).all()
+    assert squared_error(matrix, found[0]) < 1.1 * whole

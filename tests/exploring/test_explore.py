@@ -17,13 +17,12 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from tests.report.browser import Opened, chromium
 from tulle import Column, DataError, Kind, ParameterError, Role, explore
+from tulle.auditing._learning import utility
 from tulle.auditing._tables import align
 from tulle.exploring import Exploration
 from tulle.exploring import _points as points_module
 from tulle.exploring._choice import choose, scaled
-from tulle.exploring._folder import points_in
-from tulle.exploring._points import People, Point, Spec
-from tulle.exploring._utility import utility
+from tulle.exploring._points import People, Point, Spec, points_in
 
 
 def people(rows: int, seed: int = 0) -> pl.DataFrame:
@@ -134,7 +133,7 @@ def test_clusters_are_a_task_of_their_own() -> None:
 
 def test_the_mean_gain_of_columns_agrees_with_trees_of_ones_own() -> None:
     tables = [people(400, seed) for seed in (1, 2, 3)]
-    found = utility(align(*tables, None), None, None, np.random.default_rng(0))
+    score, scoring = utility(align(*tables, None), None, None, np.random.default_rng(0))
     codes = [t.select(pl.col("pay", "age").cast(float), pl.col("ill") == "yes", "smokes").to_numpy()
              for t in tables]  # fmt: skip
     gains = []
@@ -148,8 +147,8 @@ def test_the_mean_gain_of_columns_agrees_with_trees_of_ones_own() -> None:
             gains.append(max(0.0, r2_score(test[:, column], guess)))
         else:
             gains.append(max(0.0, 2 * balanced_accuracy_score(test[:, column], guess) - 1))
-    assert found.scoring == "columns"
-    assert found.score == pytest.approx(np.mean(gains), abs=0.05)  # ties are split otherwise
+    assert scoring == "columns"
+    assert score == pytest.approx(np.mean(gains), abs=0.05)  # ties are split otherwise
 
 
 @pytest.mark.slow

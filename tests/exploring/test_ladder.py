@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tulle.exploring._ladder import Climbed, climb, sizes_for
+from tulle.exploring._choice import Climbed, climb, sizes_for
 from tulle.exploring._points import Point, Spec
 
 Levels = Callable[[int, str], tuple[str, str]]

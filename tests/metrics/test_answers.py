@@ -8,7 +8,7 @@ import pytest
 
 from tests.reference.sites_miners import adult_like
 from tulle import SiteAgreement, SiteCodec
-from tulle._metrics.answers import same_answers
+from tulle._metrics.models import same_answers
 from tulle.sites import SiteSummary
 
 MINERS = {"same_bayes", "same_clusters", "same_neighbours", "same_tree"}

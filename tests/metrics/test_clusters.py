@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._metrics.clusters import cluster_scores
+from tulle._metrics.covariance import cluster_scores
 
 
 def hills(n: int, seed: int, noise: float = 0.3) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tulle._metrics.effects import effects, scores
+from tulle._metrics.covariance import effects, scores
 
 
 def table(rng: np.random.Generator, count: int = 400, slope: float = 1.0) -> np.ndarray:

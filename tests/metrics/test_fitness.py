@@ -14,23 +14,36 @@ from hypothesis import strategies as st
 from scipy.stats import linregress
 
 from tests.examples import few
-from tulle._metrics.breaches import divergence, proximity
-from tulle._metrics.cells import Cells, joined, number_cells
-from tulle._metrics.heaps import heaps
-from tulle._metrics.k_marginal import by_column, differences, equivalent_share, score, sets_of
+from tulle._metrics.cells import (
+    Cells,
+    Subgroup,
+    by_chance,
+    by_column,
+    differences,
+    equivalent_share,
+    joined,
+    line,
+    marginals_within,
+    number_cells,
+    score,
+    sets_of,
+    subgroups,
+)
+from tulle._metrics.marginals import heaps
 from tulle._metrics.models import propensity
 from tulle._metrics.peers import (
     adversarial_accuracy,
     copied_combinations,
     dcr_share,
     disco,
+    divergence,
     epsilon_risk,
+    proximity,
     replicated_uniques,
     unique_matches,
     unique_matches_of_strangers,
 )
 from tulle._metrics.sense import dependencies, orders, unseen_pairs
-from tulle._metrics.subgroups import Subgroup, by_chance, line, marginals_within, subgroups
 
 rows = st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=12)
 

@@ -453,3 +453,18 @@ def test_a_column_that_writes_missing_as_a_code_keeps_doing_so(code: str) -> Non
     assert release["income"].null_count() == 0
     assert (release.filter(pl.col("age") < 15)["income"] == code).all()
     assert not condenser.broken_rules_
+
+
+@pytest.mark.slow
+def test_what_a_formula_computes_is_missing_for_nobody_if_it_is_in_the_table() -> None:
+    """Where the formula has no value, the column has one of its own in every record."""
+    rng = np.random.default_rng(0)
+    rate, hours = rng.integers(1, 9, 900).astype(float), rng.integers(1, 40, 900).astype(float)
+    gone = rng.random(900) < 0.3
+    pay = np.where(gone, rng.integers(1, 300, 900), rate * hours)
+    table = pl.DataFrame({"rate": rate, "hours": hours, "pay": pay, "gone": gone})
+    table = table.with_columns(pl.when(~pl.col("gone")).then("hours").alias("hours")).drop("gone")
+    for seed in range(3):
+        condenser = Condenser(k=10, random_state=seed).fit(table)
+        assert any(one.rule == "pay = rate * hours" for one in condenser.rules_)
+        assert condenser.sample(3000)["pay"].null_count() == 0

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from tulle import Condenser
+from tulle.table._precision import hours_of_day
 
 pytestmark = pytest.mark.slow
 
@@ -88,3 +89,12 @@ def test_hours_stay_where_a_time_lies_days_after_another() -> None:
     assert float(drawn["left"].dt.hour().is_between(8, 12).mean()) > 0.98  # type: ignore[arg-type]
     days = [(f["left"] - f["admitted"]).dt.total_hours().mean() / 24 for f in (table, drawn)]  # type: ignore[operator]
     assert days[1] == pytest.approx(days[0], abs=0.5)
+
+
+def test_an_hour_that_hardly_anybody_has_is_no_part_of_its_neighbours() -> None:
+    """Together with them it would be as frequent as they are."""
+    hours = np.repeat([6.5, 7.5, 8.5, 9.5, 12.5, 15.5], [3, 2, 12, 13, 200, 236])
+    before = hours_of_day(hours, None, 20.0)
+    shares = np.diff(before)
+    assert shares[[6, 7]].max() < 1e-5
+    assert shares[8:10].sum() > 0.05

@@ -339,15 +339,16 @@ _LINKED = "linked.policy.toml"
 
 def _reading(study: Study) -> list[Field]:
     there = (("keep", f"keep {_LINKED} as it is"), ("replace", "replace it"))
-    if not (study.root / _LINKED).is_file():
+    if not (study.place / _LINKED).is_file():
         return []
     return [Field("policy", "The policy that is there", "choice", "keep", there)]
 
 
 def _read_linked(study: Study, form: Form) -> list[str]:
-    if (study.root / _LINKED).is_file() and form.get("policy") != "replace":
+    if (study.place / _LINKED).is_file() and form.get("policy") != "replace":
         raise ParameterError(f"{_LINKED} is there already: choose to replace it, or go on")
-    return ["inspect", ".", "-o", _LINKED, "--force"]
+    study.place.mkdir(mode=0o700, exist_ok=True)  # nothing is written among the tables
+    return ["inspect", ".", "-o", study.within(study.place / _LINKED), "--force"]
 
 
 def _condensing(study: Study) -> list[Field]:
@@ -356,11 +357,16 @@ def _condensing(study: Study) -> list[Field]:
 
 
 def _condense_linked(study: Study, form: Form) -> list[str]:
-    if not (study.root / _LINKED).is_file():
+    if not (study.place / _LINKED).is_file():
         raise ParameterError("read the tables first: the policy says how they lead to people")
-    study.place.mkdir(mode=0o700, exist_ok=True)
-    words = ["condense", ".", "-o", study.within(study.place / "together"), "--policy", _LINKED]
-    words += ["--report", study.within(study.place / "together.html"), "--force"]
+    words = ["condense", ".", "-o", study.within(study.place / "together")]
+    words += [
+        "--policy",
+        study.within(study.place / _LINKED),
+        "--report",
+        study.within(study.place / "together.html"),
+        "--force",
+    ]
     return [*words, *_option(form, "k"), *_option(form, "accept_risk")]
 
 
@@ -388,7 +394,7 @@ def _ask(study: Study, form: Form) -> list[str]:
 
 _WORK: dict[str, tuple[Any, ...]] = {  # of each step: its fields, its command, what that leaves
     "linked": (_reading, _read_linked,
-        lambda s: {"policy": (s.root / _LINKED, "people, keys and roles: read and correct it")}),
+        lambda s: {"policy": (s.place / _LINKED, "people, keys and roles: read and correct it")}),
     "together": (_condensing, _condense_linked, _together_files),
     "estimate": (_asking, _ask, lambda s: {}),
     "mine": (_thresholds, _mine,

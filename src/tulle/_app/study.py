@@ -28,8 +28,7 @@ from tulle._app.jobs import RunningJob
 from tulle._commands.inspect import policy_path
 from tulle._files import atomic_write, digest
 from tulle.errors import DataError, ParameterError, TulleError
-from tulle.exploring._folder import points_in
-from tulle.exploring._points import Point
+from tulle.exploring._points import Point, points_in
 from tulle.exploring.explore import Exploration
 from tulle.io._formats import format_of
 from tulle.table.policy import Policy, load_policy, write_policy

@@ -32,7 +32,7 @@ from tulle._report.verdict import LARGER
 from tulle._report.words import BOUND, GATE_WORDS, PRESETS, ROLES, attack_label, metric_words
 from tulle.auditing._gates import gate_rows
 from tulle.errors import ParameterError, PolicyError
-from tulle.exploring._ladder import SIZES
+from tulle.exploring._choice import SIZES
 from tulle.exploring._page import frontier_rows
 from tulle.exploring._points import Point
 from tulle.exploring.explore import Exploration

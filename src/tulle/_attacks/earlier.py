@@ -19,7 +19,7 @@ import numpy as np
 from tulle._attacks.inference import inference
 from tulle._attacks.membership import membership
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult
+from tulle._attacks.result import AttackResult, Scene
 from tulle._types import Floats, Ints
 
 _VALUES = 64  # different numbers up to which a column of numbers is counted by value
@@ -28,9 +28,10 @@ _REPLACED = 2  # counts that one person changes who takes another's place
 
 
 def earlier_totals(
-    original: Records, release: Records, earlier: Sequence[Records], rng: np.random.Generator
+    scene: Scene, earlier: Sequence[Records], rng: np.random.Generator
 ) -> AttackResult | None:
     """Subtract the counts of each column's values; None if no column is counted by value."""
+    original, release = scene.original, scene.release
     columns = [
         counts
         for before in earlier
@@ -53,17 +54,10 @@ def earlier_totals(
 
 
 def earlier_membership(
-    original: Records,
-    release: Records,
-    earlier: Sequence[Records],
-    control: Records,
-    rng: np.random.Generator,
-    *,
-    attempts: int = 1000,
+    scene: Scene, earlier: Sequence[Records], rng: np.random.Generator
 ) -> AttackResult:
     """Tell members from strangers by all releases at once."""
-    every = reduce(Records.stacked, earlier, release)
-    found = membership(original, every, control, rng, attempts=attempts)
+    found = membership(_of_all(scene, earlier), rng)
     return replace(
         found,
         name="earlier_membership",
@@ -73,24 +67,23 @@ def earlier_membership(
 
 
 def earlier_inference(
-    original: Records,
-    release: Records,
+    scene: Scene,
     earlier: Sequence[Records],
     secret: str,
     rng: np.random.Generator,
     *,
     known: list[str] | None = None,
-    control: Records | None = None,
-    attempts: int = 1000,
 ) -> AttackResult:
     """Read a secret off the nearest record of all releases."""
-    every = reduce(Records.stacked, earlier, release)
-    found = inference(original, every, secret, rng, known=known, control=control, attempts=attempts)
     return replace(
-        found,
+        inference(_of_all(scene, earlier), secret, rng, known=known),
         name=f"earlier_inference:{secret}",
         story=f"The inference of '{secret}' with the rows of all releases.",
     )
+
+
+def _of_all(scene: Scene, earlier: Sequence[Records]) -> Scene:
+    return replace(scene, release=reduce(Records.stacked, earlier, scene.release))
 
 
 def _counts(

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tulle._attacks.linkage import is_own
-from tulle._attacks.nearest import MISMATCH, between, nearest, spacing
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.records import MISMATCH, Records, between, chosen, nearest, spacing
 from tulle._attacks.result import AttackResult
 from tulle._types import Flags, Floats, Ints
 

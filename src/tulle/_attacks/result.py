@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
+from tulle._attacks.records import Records
 from tulle._types import Flags, Ints
 from tulle.errors import ParameterError
 
@@ -43,6 +44,30 @@ class Tries(NamedTuple):
 def tries_of(people: Ints | None, right: Flags | None) -> Tries | None:
     """Return the attempts on people who can be told apart; None where nothing numbers them."""
     return None if people is None or right is None else Tries(people, right)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What an attack is tried on: people, the release made of them, people who were kept out.
+
+    At most ``attempts`` of both are attacked; all records are searched.
+    """
+
+    original: Records
+    release: Records
+    control: Records | None = None
+    attempts: int = 1000
+
+    def people(self, rng: np.random.Generator) -> tuple[Ints, Records]:
+        """Draw those who are attacked: which records of the original, and these."""
+        rows = self.original.sample(self.attempts, rng)
+        return rows, self.original.take(rows)
+
+    def strangers(self, rng: np.random.Generator) -> Records | None:
+        """Draw those of the control who are attacked in the same way."""
+        if self.control is None:
+            return None
+        return self.control.take(self.control.sample(self.attempts, rng))
 
 
 class AttackFigures(TypedDict):
@@ -166,6 +191,24 @@ class AttackResult:
             inside=tries_of(people, right),
             outside=tries_of(strangers, strange) if known else None,
         )
+
+    @classmethod
+    def on(
+        cls,
+        name: str,
+        people: Records,
+        right: Flags,
+        guessed: float,
+        outside: Records | None,
+        strange: Flags | None,
+        *,
+        story: str,
+        details: Mapping[str, Any] = MappingProxyType({}),
+    ) -> AttackResult:
+        """Return the result of an attack on records of people, and of those outside."""
+        whose = people.people, None if outside is None else outside.people
+        told: dict[str, Any] = {"story": story, "details": details}
+        return cls.of(name, right, guessed, strange, people=whose[0], strangers=whose[1], **told)
 
     def __post_init__(self) -> None:
         _check_counts(self.name, "successes", self.successes, self.attempts)

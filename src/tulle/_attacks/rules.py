@@ -2,8 +2,8 @@
 
 Hiding takes a rule below the thresholds of mining, and cheap hiding takes it only just below. The
 *competitor* mines the release with thresholds that are a tenth lower, and looks at the rules that
-appear then: both their sides are frequent, only the rule is missing. The nearer a rule stays to
-its threshold, the more it is suspected. Right if a hidden rule is found, or is among the first
+appear then: both their sides are frequent, only the rule is missing. The nearer a rule stays to its
+threshold, the more it is suspected. Right if a hidden rule is found, or is among the first
 suspects, of whom there are as many as rules were hidden. Guessing means naming as many at random
 among all rules at the lowered thresholds; the control is how often a rule that just misses the
 thresholds, and that nobody hid, is suspected.
@@ -12,6 +12,12 @@ The *counter of steps* knows how rules are hidden: with one more basket the rule
 again. With one margin for all rules, they all stop one step below the same level, and the margin
 need not be known to find it: it is the level at which too many rules stop. Every rule that stops
 there is suspected.
+
+*Removed items*: The *insider* knows which rules were hidden, and how many items were taken out for
+them. Somebody from whose basket beer was removed still bought what beer drinkers buy: all baskets
+that hold the rest of the rule are ranked by how much the other items speak for the missing one
+(naive Bayes, learnt from the release itself), and the first ones are named, as many as were
+changed. Guessing is to name as many at random among the same baskets.
 """
 
 from __future__ import annotations
@@ -24,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.result import AttackResult
-from tulle._types import Codes, Flags, Floats, Words
+from tulle._types import Codes, Flags, Floats, Ints, Words
 from tulle.errors import DataError
 from tulle.rules._sensitive import lookup
 from tulle.rules.mine import Implications, hash_words, implications, mine
@@ -191,3 +197,61 @@ def _keys_of(baskets: Transactions, rules: Sequence[Rule]) -> Words:
 def _mixed(whole: Words, antecedent: Words) -> Words:
     with np.errstate(over="ignore"):
         return whole * _MIX + antecedent
+
+
+def removed_items(
+    original: Transactions,
+    released: Transactions,
+    hidden: Sequence[Rule],
+    rng: np.random.Generator,
+) -> AttackResult | None:
+    """Name the baskets from which items were removed.
+
+    ``original``, ``released``: the same baskets, in the same order, before and after. ``hidden``:
+    the rules that were hidden. ``rng``: breaks ties. None if nothing was removed.
+    """
+    if not hidden:
+        raise DataError("reconstruction needs at least one hidden rule")
+    removed = successes = 0
+    guessed = 0.0
+    rules = lookup(original, [rule.items for rule in hidden])
+    for item in sorted({item for items in rules for item in items}):
+        rests = [set(items) - {item} for items in rules if item in items]
+        holders = np.unique(np.concatenate([released.rows_with(tuple(rest)) for rest in rests]))
+        candidates = np.setdiff1d(holders, released.rows_with((item,)))
+        changed = np.intersect1d(candidates, original.rows_with((item,)))
+        if not len(changed):
+            continue
+        scores = _scores(released, item)[candidates]
+        order = np.lexsort((rng.random(len(candidates)), -scores))
+        named = candidates[order[: len(changed)]]
+        removed += len(changed)
+        successes += len(np.intersect1d(named, changed))
+        guessed += len(changed) ** 2 / len(candidates)
+    if not removed:
+        return None
+    return AttackResult(
+        "removed_items",
+        removed,
+        successes,
+        guessed,
+        story="An insider who knows the hidden rules, and how many items were removed for them, "
+        "ranks the baskets that hold the rest of a rule by how much their other items speak for "
+        "the missing one, and names the first. Right if the item was removed from that basket.",
+    )
+
+
+def _scores(baskets: Transactions, item: int) -> Floats:
+    """Return the log odds of an item for each basket, from its other items."""
+    with_item = np.zeros(len(baskets), dtype=bool)
+    with_item[baskets.rows_with((item,))] = True
+    inside = with_item[baskets.row_of]
+    width = len(baskets.names)
+    together: Ints = np.bincount(baskets.items[inside], minlength=width)
+    alone: Ints = np.bincount(baskets.items[~inside], minlength=width)
+    share = (together + 1) / (with_item.sum() + 2)
+    elsewhere = (alone + 1) / ((~with_item).sum() + 2)
+    weight = np.log(share / elsewhere) - np.log((1 - share) / (1 - elsewhere))
+    weight[item] = 0.0
+    scores = np.bincount(baskets.row_of, weights=weight[baskets.items], minlength=len(baskets))
+    return np.asarray(scores, dtype=np.float64)

@@ -20,7 +20,6 @@ from tulle._attacks.membership import named_at
 from tulle._attacks.result import AttackResult
 from tulle._types import Flags, Floats
 
-LEAST = 4  # rounds: one for each fold
 _FOLDS = 4
 _FEW = 0.01  # false alarms at which the share named is reported
 _COMMON, _OWN = 10.0, 100.0  # how strongly weights are held back: everybody's, and each target's
@@ -164,10 +163,10 @@ def _for_each(known: Floats, inside: Flags, asked: Floats) -> Floats:
 
 
 _ATTACKERS: dict[str, Attacker] = {
-    "the mean of all traces": _mean,
-    "weights for everybody": _same_for_all,
-    "weights for everybody, from what is usual for each": _from_usual,
-    "weights for each": _for_each,
+    "mean of the traces": _mean,
+    "learnt weights": _same_for_all,
+    "learnt, from one's usual": _from_usual,
+    "learnt for each": _for_each,
 }
 
 

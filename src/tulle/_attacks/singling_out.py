@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.records import Records
-from tulle._attacks.result import AttackResult, Tries
+from tulle._attacks.result import AttackResult, Scene, Tries
 from tulle._types import Flags, Floats, Ints
 
 BINS = 50
@@ -29,18 +29,12 @@ _DENSE = 16  # values per cell up to which a table of them is made
 _SHUFFLES = 5  # guesses are averaged over this many
 
 
-def singling_out(
-    original: Records,
-    release: Records,
-    rng: np.random.Generator,
-    *,
-    control: Records | None = None,
-    attempts: int = 1000,
-) -> AttackResult | None:
+def singling_out(scene: Scene, rng: np.random.Generator) -> AttackResult | None:
     """Find people with a unique combination, and whether the release shows it exactly once.
 
     None if nobody has one: then there is nobody to single out this way.
     """
+    original, release, control = scene.original, scene.release, scene.control
     shuffles = [release.scrambled(rng) for _ in range(_SHUFFLES)]
     others = [] if control is None else [control]
     tables = [original, release, *shuffles, *others]
@@ -56,8 +50,8 @@ def singling_out(
             theirs = rest[-1]
             shown = _shown(theirs, _times(theirs, control.people), released)
             outside.offer(~np.isin(theirs, mine), shown)
-    tried, guessed = people.drawn(attempts)
-    strange = None if outside is None else outside.drawn(attempts)[0]
+    tried, guessed = people.drawn(scene.attempts)
+    strange = None if outside is None else outside.drawn(scene.attempts)[0]
     if not len(tried.right):
         return None
     if strange is not None and not len(strange.right):

@@ -12,13 +12,7 @@ from tulle._checks import check_int
 from tulle._commands._columns import column_entries
 from tulle._commands._condensed import RESTS_ON
 from tulle._commands._decision import UNAUDITED, Job, Refused, decided, with_verdict
-from tulle._commands._linked import (
-    LinkedTables,
-    file_of,
-    open_linked,
-    refuse_no_folder,
-    suffix_of,
-)
+from tulle._commands._linked import LinkedTables, file_of, open_linked, refuse_no_folder, suffix_of
 from tulle._commands._options import Options
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
@@ -33,7 +27,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.auditing._database import ComparedPeople
     from tulle.auditing._splits import Splits
     from tulle.database.database import Database
-    from tulle.exploring._ladder import Climbed
+    from tulle.exploring._choice import Climbed
     from tulle.exploring._points import Point, Round
     from tulle.releases import Manifest
 
@@ -138,7 +132,7 @@ class _LinkedWork:
 
     def finished(self) -> tuple[LinkedRelease, Climbed]:
         """Return the release to write, and how it was found."""
-        from tulle.exploring._ladder import Climbed, climb, sizes_for
+        from tulle.exploring._choice import Climbed, climb, sizes_for
 
         if self.chooses:
             sizes = sizes_for(self.original.database.n_people, quick=self.options.quick)

@@ -21,7 +21,7 @@ from tulle._commands._condensed import (
     Condensed,
     Made,
     audited_release,
-    compared,
+    compared_frames,
     manifest_of,
     notes_of,
     summary_of,
@@ -60,9 +60,8 @@ _STRANGERS = 20_000  # rows of people kept apart that a release is attacked with
 
 
 def refuse_in_blocks(options: Condensing) -> None:
-    """Raise for what needs the whole table in"""
+    """Raise for what needs the whole table in memory."""
     asked = {
-        f"{options.policy_file}: [people] order": bool(options.policy.people.order),
         options.word("people"): options.people is not None,
         options.word("rows"): options.rows is not None,
         options.word("copies"): options.copies != 1,
@@ -141,7 +140,6 @@ class LargeTable:
 
     @property
     def schema(self) -> Schema:
-        """Return the columns with their roles, without the classes."""
         return Schema.of(self.condenser.columns, self.sample.rows.drop(self.label or []))
 
     @property
@@ -322,14 +320,19 @@ class PartsMade:
 
     def _judged(self, made: PartedRelease) -> Manifest:
         """Attack the release as one in memory is, and return its manifest."""
+        from tulle.auditing._database import compared_rows
+        from tulle.auditing._tables import align_made
+
         job, table = self.job, self.table
         members, released = made.attacked
         names = [name for name in table.sample.rows.columns if name in released.columns]
         released = released.select(names)
         apart = None if self.strangers is None else self._strangers(members)
-        tables = compared(members, released, self.source, self.control, apart, table.columns)
+        frames = compared_frames(members, released, self.source, self.control, apart, table.columns)
+        tables = align_made(*frames, table.columns)
+        people = compared_rows(frames, table.columns, made.plan.condenser.order or ())
         whole = job.report is not None
-        here = Made(made, released, tables, table.options, [], None)
+        here = Made(made, released, tables, table.options, [], people)
         found = audited_release(here, None, table.columns, job.command, whole=whole).extended(
             context=dict(table.options.policy.context),
             accepted_risk=job.accepted,
@@ -382,7 +385,6 @@ def _attacked(made: PartedRelease) -> str:
 
 
 def _how(made: PartedRelease, sample: Sampled) -> str:
-    """Return how the release was made."""
     return (
         f"the table was condensed in {counted(len(made.blocks), 'block')} of people, drawn by lot; "
         f"ranges of numbers and rules between columns rest on a sample of {sample.rows.height:,} "

@@ -149,7 +149,7 @@ def _audit_whole(
 ) -> Audit:
     """Audit tables that memory holds."""
     from tulle.auditing import audit
-    from tulle.auditing.audit import with_rules
+    from tulle.auditing._measures import stated_rules
     from tulle.io.read import codes_as_text, read_like, read_written
     from tulle.table._series import is_opaque
 
@@ -181,7 +181,7 @@ def _audit_whole(
         )
     if options.policy_file is None:
         return found
-    return with_rules(found, options.policy.rules or (), table, released)
+    return found.extended(**stated_rules(options.policy.rules or (), table, released))
 
 
 def _audit_linked(

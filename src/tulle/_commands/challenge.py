@@ -22,6 +22,7 @@ from tulle._commands._condensing import Condensing, group_size, make_release
 from tulle._commands._memory import look_at
 from tulle._commands._options import resolve
 from tulle._commands._sources import check_files
+from tulle._plurals import counted
 from tulle._progress import bar
 from tulle.errors import DataError, ParameterError, PrivacyWarning
 from tulle.io._formats import display_name, format_of
@@ -42,16 +43,18 @@ _MOST_ROUNDS = 4_000  # more would teach little, and take more memory
 _TARGETS = 100  # half of them outliers
 _LOOKED_AT = 4_000  # people among whom outliers are looked for
 _CROWD = 50  # nearest records that are counted by their distance
+LEAST = 4  # rounds from which attackers can learn
 _PRIVATE = 0o600
 
 
 class Challenged(NamedTuple):
-    """The curve, the outcome in people, and where it was written."""
+    """The curve, the outcome in people, and what it comes to."""
 
     steps: list[Achieved]
     attack: AttackResult
-    outliers: float  # area under the curve of the outlying targets
     summary: dict[str, Any]
+    said: str  # in a sentence
+    stopped: bool = False  # by hand, before its time
 
 
 def challenge(
@@ -69,7 +72,8 @@ def challenge(
     """Make and attack releases for so many seconds, and write the curve into a folder.
 
     The options are those of ``tulle condense``, from ``given`` or the policy. A run that was
-    stopped goes on where it was; ``rounds`` ends one early.
+    stopped goes on where it was, and one that is stopped by hand shows what it has; ``rounds``
+    ends one early.
     """
     format_of(source)
     check_files({"INPUT": source, "--policy": policy}, folders=("INPUT",), force=True)
@@ -81,14 +85,20 @@ def challenge(
     state = _State.opened(Path(output), table, columns, options, seed)
     arena = _Arena.of(table, columns, replace(options, small_classes="pool"), state.seed)
     end = time.monotonic() + seconds
-    with bar("rounds", seconds) as advance:
-        start = time.monotonic()
-        while len(state.seen) < (rounds or _MOST_ROUNDS) and time.monotonic() < end:
-            state.keep(*arena.round(len(state.seen)))
-            now = time.monotonic()
-            advance(now - start, note=f"{len(state.seen)} releases")
-            start = now
-    found = _judged(arena, state)
+    stopped = False
+    try:
+        with bar("rounds", seconds) as advance:
+            start = time.monotonic()
+            while len(state.seen) < (rounds or _MOST_ROUNDS) and time.monotonic() < end:
+                state.keep(*arena.round(len(state.seen)))
+                now = time.monotonic()
+                advance(now - start, note=f"{len(state.seen)} releases")
+                start = now
+    except KeyboardInterrupt:
+        if len(state.seen) < LEAST:
+            raise  # there is nothing to show
+        stopped = True
+    found = _judged(arena, state)._replace(stopped=stopped)
     _write(Path(output), found, display_name(source), command, looked.notes)
     return found
 
@@ -144,8 +154,8 @@ class _Arena:
         """Make a release, and return the CPU seconds and what it shows of the targets."""
         import numpy as np
 
-        from tulle._attacks.nearest import nearest
-        from tulle._attacks.traces import traces
+        from tulle._attacks.membership import traces
+        from tulle._attacks.records import nearest
         from tulle.auditing._tables import align_made
 
         seed, inside = self.drawn(number)
@@ -170,7 +180,7 @@ def _targets(table: pl.DataFrame, columns: list[Column], units: Ints, rng: Any) 
     """Return one row of each target: those farthest from others, then some of everybody."""
     import numpy as np
 
-    from tulle._attacks.nearest import spacing
+    from tulle._attacks.records import spacing
     from tulle.auditing._tables import align, without_names
 
     records = align(table, without_names(table, columns), None, columns).original
@@ -273,8 +283,8 @@ def _mark(table: pl.DataFrame, columns: list[Column], options: Condensing, seed:
 def _judged(arena: _Arena, state: _State) -> Challenged:
     import numpy as np
 
-    from tulle._attacks.shadows import LEAST, challenge_result, steps
-    from tulle._attacks.traces import area_under_curve
+    from tulle._attacks.membership import area_under_curve
+    from tulle._attacks.shadows import challenge_result, steps
 
     count = len(state.seen)
     if count < LEAST:
@@ -304,7 +314,13 @@ def _judged(arena: _Arena, state: _State) -> Challenged:
         "named_at_1_percent": best.named,
         "advantage": attack.risk,
     }
-    return Challenged(list(found), attack, outliers, summary)
+    said = (
+        f"After {counted(count, 'release')} ({seconds.sum():,.0f} CPU s) the best attacker ranks a "
+        f"release with a person above one without in {best.area:.0%} of the pairs ({best.low:.0%} "
+        f"to {best.high:.0%}), of outliers in {outliers:.0%}. Chance is 50 %, and luck alone "
+        f"reached {best.control:.0%}."
+    )
+    return Challenged(list(found), attack, summary, said)
 
 
 def _write(folder: Path, found: Challenged, name: str, command: str, notes: list[str]) -> None:
@@ -313,8 +329,8 @@ def _write(folder: Path, found: Challenged, name: str, command: str, notes: list
 
     result: Result = {
         "title": f"Challenge of {name}",
-        "summary": f"{found.summary['releases']:,} releases of half of the people each, "
-        f"{found.summary['targets']} targets, half of them outliers.",
+        "summary": f"{found.said} {found.summary['targets']} targets, half of them outliers; each "
+        "release is of half of the people.",
         "attacks": {"challenge": {**found.attack.to_dict(), "owner_only": True}},
         "sections": [_section(found)],
         "limits": [

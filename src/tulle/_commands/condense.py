@@ -51,7 +51,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
     from tulle._types import FilePath
     from tulle.auditing._splits import Splits
-    from tulle.exploring._ladder import Climbed
+    from tulle.exploring._choice import Climbed
     from tulle.exploring._points import Point, Round
     from tulle.table.split import Rows
 
@@ -233,7 +233,7 @@ class _Work:
 
     def finished(self) -> tuple[Made, Climbed]:
         """Return the release to write, and how it was found."""
-        from tulle.exploring._ladder import Climbed, climb, sizes_for
+        from tulle.exploring._choice import Climbed, climb, sizes_for
 
         if self.chooses:
             sizes = sizes_for(self.people, quick=self.options.quick)

@@ -52,8 +52,7 @@ def recovery(
 
     ``original`` are the baskets before, if they are in the order of the release.
     """
-    from tulle._attacks.removals import removed_items
-    from tulle._attacks.rules import rule_recovery, rule_steps
+    from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
     from tulle._random import as_generator
 
     if released.unknown is not None or options.min_support is None:

@@ -83,8 +83,8 @@ def encode(
 
     import polars as pl
 
+    from tulle._attacks.sites import WARNING, warnings_of
     from tulle._random import as_generator
-    from tulle.auditing._sites import WARNING, warnings_of
     from tulle.io.read import read_batches, read_schema, read_table
     from tulle.io.write import put_batches
     from tulle.releases import releasing
@@ -185,9 +185,9 @@ def _audited(
     seed: int | None,
 ) -> tuple[list[AttackResult], dict[str, float]]:
     """Return the attacks on the codes, and whether miners still find the same."""
-    from tulle._metrics.answers import same_answers
+    from tulle._attacks.sites import attack_tables
+    from tulle._metrics.models import same_answers
     from tulle._random import as_generator
-    from tulle.auditing._sites import attack_tables
     from tulle.sites._columns import Aliased, Dropped, Matched
 
     splits = {c.name: c.split for c in held if isinstance(c, Aliased) and c.split}
@@ -217,8 +217,8 @@ def _report(
     command: str,
 ) -> Audit:
     """Return the owner's report: how columns are coded, and what an adversary makes of it."""
+    from tulle._attacks.sites import WARNING, warnings_of
     from tulle.auditing import Audit
-    from tulle.auditing._sites import WARNING, warnings_of
     from tulle.sites._columns import Matched
 
     who = [WHO for column in held if isinstance(column, Matched)]
@@ -272,8 +272,8 @@ def _report(
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
     """Return the worst attack on each column; the report has them all."""
+    from tulle._attacks.sites import worst_of
     from tulle._report.words import attack_label
-    from tulle.auditing._sites import worst_of
 
     return [
         {

@@ -89,8 +89,7 @@ def _condensing(rng: np.random.Generator) -> None:
 
 
 def _attacking(rng: np.random.Generator) -> None:
-    from tulle._attacks.nearest import nearest
-    from tulle._attacks.records import Records
+    from tulle._attacks.records import Records, nearest
 
     records = Records.of_numbers(rng.normal(size=(_MANY, 3)))
     nearest(records, records)

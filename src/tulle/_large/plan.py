@@ -18,24 +18,17 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from tulle._large.facts import (
-    Keys,
-    KnownTable,
-    Learnt,
-    Sampled,
-    TableFacts,
-    person_keys,
-    row_keys,
-)
+from tulle._large.facts import Keys, KnownTable, Learnt, Sampled, TableFacts, person_keys, row_keys
 from tulle._shape.quantiles import draw_threshold
 from tulle._types import Ints
 from tulle.condense._classes import Labels, LabelSchema, labels_of, refuse_quantity
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import GroupAttributes, GroupFacts
 from tulle.condense._histories import LinkedRows
-from tulle.condense._levels import check_levels
+from tulle.condense._levels import check_levels, have_histories
 from tulle.condense._notes import fact_notes, table_notes
 from tulle.condense._papers import Papers
+from tulle.condense._row_tables import find_order
 from tulle.condense._shaped import (
     Block,
     Classes,
@@ -59,8 +52,8 @@ from tulle.table.schema import Role, Schema
 BLOCK = 100_000  # records of a block: as many people as a model can tell from chance
 _MOST = 5_000_000  # records of a block, which is condensed in memory
 _NO_HISTORIES = (
-    "people are counted, but their rows are released one by one, without the person: only a table "
-    "that fits into memory is released with people"
+    "people are counted, but their rows are released one by one, without the person: hardly "
+    "anybody has several, or they are condensed by class or by the papers' synthesis"
 )
 _ROOM = 8  # times the highest level: the fewest people in a block, about
 # lots of many blocks average out: fewer trees, each grown on more rows, are closer to the table
@@ -80,12 +73,10 @@ class Units:
 
     @classmethod
     def whole(cls, records: int) -> Units:
-        """Return the one unit of a table without classes."""
         return cls(None, None, [[0]], np.array([records]))
 
     @property
     def records(self) -> Ints:
-        """Return how many records each unit has."""
         return np.array([self.counts[places].sum() for places in self.classes])
 
     def locate(self, frame: pl.DataFrame) -> tuple[Ints, Ints]:
@@ -161,12 +152,10 @@ class Tally:
     keys: int = 0
 
     def add(self, keys: Keys) -> None:
-        """Take note of records."""
         self.records += len(keys)
         self.keys = (self.keys + int(keys.sum(dtype=np.uint64))) % 2**64
 
     def merge(self, other: Tally) -> None:
-        """Take in what was noted elsewhere."""
         self.records += other.records
         self.keys = (self.keys + other.keys) % 2**64
 
@@ -268,14 +257,15 @@ class BlockPlan:
         rng = np.random.default_rng([*self.seed, number])
         unit = int(np.searchsorted(self.firsts, number, side="right")) - 1
         classes = self._classes(frame, unit)
-        part._fit_part(frame, self.schema, encoder, self.settled, rng, classes)
+        settled = self.settled._replace(block=(number, int(self.firsts[-1])))
+        part._fit_part(frame, self.schema, encoder, settled, rng, classes)
         synthesis = part._synthesis
         drawn = synthesis.draw(None, rng)
         if part._totals is not None:  # those of the blocks add up
             drawn = part._totals.calibrate(drawn)
         broken = refuse_broken(synthesis.plan, drawn, accept=part.accept_broken_rules)
-        names = [*encoder.codecs, *([] if self.units.name is None else [self.units.name])]
-        return drawn.select(names), BlockSummary(
+        names = [*encoder.codecs, self.units.name, self.settled.person]
+        return drawn.select(name for name in names if name is not None), BlockSummary(
             number,
             tally,
             drawn.height,
@@ -310,27 +300,11 @@ def make_plan(
     size_of: Callable[[int], int],
     seed: tuple[int, ...],
 ) -> BlockPlan:
-    """Decide how to condense a table, from its facts and a sample of its rows.
+    """Decide how to condense a table, from its facts and a sample of its rows, of whole people.
 
-    Parameters
-    ----------
-    schema : Schema
-        The columns with their roles, without the target.
-    facts : TableFacts
-        Of the whole table.
-    sample : polars.DataFrame
-        Rows of it, whole people where they have several.
-    people : ndarray of uint64, optional
-        The keys of the sample's people, where they have several rows.
-    common : ndarray of uint64
-        The keys of rows that very many share.
-    decide : callable
-        Returns what is condensed apart, and how to group and draw (an unfitted condenser), from
-        how many rows there are of each class and level.
-    size_of : callable
-        Returns how many records a block should have, from how many coordinates a record has.
-    seed : tuple of int
-        The secret that everything random follows from.
+    ``people`` are the keys of the sample's people, where they have several rows, and ``common``
+    those of rows that very many share. ``size_of`` says how many records a block should have, from
+    how many coordinates a record has.
     """
     person, level = (next(iter(schema.named(role)), None) for role in (Role.PERSON, Role.LEVEL))
     units, condenser = decide(facts.units())
@@ -345,7 +319,13 @@ def make_plan(
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     rates = [_rates(units, unit, condenser, rng) for unit in range(len(units.classes))]
     settled = Settled(())
-    if condenser._keeps_shape:
+    several = persons is not None and have_histories(persons)
+    if persons is not None and several and condenser._keeps_shape and units.name is None:
+        settled = Settled((), person=person)
+        if condenser.order is None:
+            time = find_order(sample, schema, persons, standing=False)
+            condenser = clone(condenser).set_params(order=None if time is None else [time])
+    elif condenser._keeps_shape:
         codes, unit = units.locate(sample)
         labelled = None
         if units.labels is not None:
@@ -389,7 +369,6 @@ class PartedRelease(GroupAttributes):
 
     @property
     def released(self) -> int:
-        """Return how many records were released."""
         return sum(block.released for block in self.blocks)
 
     @property
@@ -398,11 +377,13 @@ class PartedRelease(GroupAttributes):
 
     @property
     def rules_(self) -> list[RuleSummary]:
-        """The rules of all blocks, counted in all records of the table."""
+        """The rules that all blocks keep, counted in all records of the table."""
         sizes = [block.tally.records for block in self.blocks]
         rng = np.random.default_rng([*self.plan.seed, 2**32 + 2])
+        of_blocks = [{one.rule: one for one in block.rules} for block in self.blocks]
+        common = [name for name in of_blocks[0] if all(name in rules for rules in of_blocks)]
         found = []
-        for rules in zip(*(block.rules for block in self.blocks)):
+        for rules in ([rules[name] for rules in of_blocks] for name in common):
             share = float(np.average([one.share_broken for one in rules], weights=sizes))
             people = share * sum(sizes) / self.plan.rows_each
             enough = people >= draw_threshold(min(self.rests_on_.values()), rng)
@@ -422,8 +403,21 @@ class PartedRelease(GroupAttributes):
         condenser, every = self.plan.condenser, [note for b in self.blocks for note in b.notes]
         notes = fact_notes(self.groups_, exact=condenser.exact_totals)
         notes += table_notes(self.groups_, self.plan.encoder) + list(dict.fromkeys(every))
-        notes += [] if self.plan.person is None else [_NO_HISTORIES]
+        notes += [] if self.plan.person is None else [self._whose]
         return notes + rule_notes(condenser.rules, self.rules_)
+
+    @property
+    def _whose(self) -> str:
+        """Say what became of people with several rows."""
+        if self.plan.settled.person is None:
+            return _NO_HISTORIES
+        order = self.plan.condenser.order
+        if not order:
+            return "the rows of a person have no order: none is released"
+        return (
+            f"the rows of a person are in the order of '{order[0]}'; those of the same time are in "
+            "no order"
+        )
 
     @property
     def k(self) -> int:
@@ -438,10 +432,9 @@ class PartedRelease(GroupAttributes):
         return self.plan.units.labels.classes
 
     @property
-    def _synthesis(self) -> Shape | Papers:
+    def _synthesis(self) -> Shape | Papers | LinkedRows:
         """Return a synthesis whose sentence holds for every record."""
-        synthesis = self.plan.condenser._unfitted()
-        assert not isinstance(synthesis, LinkedRows), "people are not kept together in blocks"
+        synthesis = self.plan.condenser._unfitted(self.plan.settled.person)
         synthesis.shown = self.rests_on_
         return synthesis
 
@@ -459,9 +452,7 @@ class BlockEngine(Protocol):
     """Reads a table and condenses its blocks, somewhere."""
 
     @property
-    def sample(self) -> int:
-        """Return how many records a sample has."""
-        ...
+    def sample(self) -> int: ...
 
     def read(self, reading: Learnt) -> Learnt: ...
     def block_of(self, dimensions: int) -> int: ...
@@ -480,23 +471,8 @@ def condense_blocks(
 ) -> PartedRelease:
     """Condense a table that is read several times, and write the release block by block.
 
-    Parameters
-    ----------
-    engine : BlockEngine
-        Reads the table from the beginning, and does the work.
-    schema : Schema
-        The columns with their roles, without the target.
-    decide : callable
-        Returns what is condensed apart, and how to group and draw (an unfitted condenser), from
-        how many rows there are of each class and level.
-    write : callable
-        Takes the number of a block and its pseudo-records; called by several threads or machines.
-    target : str, optional
-        The column of classes.
-    sample : Sampled
-        Rows of the table.
-    seed : tuple of int
-        The secret that everything random follows from.
+    ``write`` takes the number of a block and its pseudo-records; several threads or machines call
+    it. Everything random follows from the ``seed``, a secret.
     """
     known = engine.read(KnownTable(schema, target, engine.sample, sample.records, seed[1]))
     rows, people = known.people() or (sample.rows, None)

@@ -311,7 +311,7 @@ class Planner:
         own = with_cells(column, f"{step.target}\0own", ~formed | states)
         if self._are_enough(~missing_of(own)):
             extra.append(own)
-            step = replace(step, own=own.name)
+            step = replace(step, own=own.name, whole=not self._are_enough(~formed & ~there))
         gone = formed & ~there & ~states
         drawn = isinstance(step, Computed) and step.distance is not None
         if not drawn and self._are_enough(gone):

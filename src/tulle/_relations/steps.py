@@ -42,6 +42,7 @@ class Computed:
     even: bool = False
     own: str | None = None
     gone: str | None = None
+    whole: bool = False  # whether the column has a value of its own wherever the formula has none
     states: tuple[float, ...] = ()  # values of ``own`` that are words, which need no formula
     written: Any = None  # the type of a column of which the model draws codes, not numbers
 
@@ -65,6 +66,8 @@ class Computed:
             cells = np.round(cells, max(0, int(np.ceil(-np.log10(self.unit)))))
         if self.gone is not None:
             cells = np.where(np.asarray(drawn[self.gone]) == 1, np.nan, cells)
+        if self.own is not None and self.whole:
+            drawn[self.own] = _filled(drawn[self.own], np.isnan(found), rng)
         if self.own is not None and self.written is None:
             own = np.asarray(drawn[self.own], dtype=np.float64)
             alone = np.isnan(found) | np.isin(own, self.states)
@@ -115,6 +118,7 @@ class Mapped:
     first: Dependency
     longer: tuple[dict[tuple[float, ...], float], ...] = ()  # by two columns, by three, ...
     own: str | None = None  # where one of the others is missing; else it is missing there too
+    whole: bool = False  # whether it never is, then
     gone: str | None = None  # where it is missing though they are there
 
     @property
@@ -137,6 +141,8 @@ class Mapped:
             found = np.where(np.asarray(drawn[self.gone]) == 1, missing, found)
         alone = np.logical_or.reduce([_as_keys(drawn[name]) == np.inf for name in self.by])
         own = missing if self.own is None else drawn[self.own]
+        if self.own is not None and self.whole:
+            own = _filled(own, alone, rng)
         return np.asarray(np.where(alone, own, found))
 
 
@@ -155,6 +161,18 @@ class Blanked:
     def rows(self, values: Values) -> Flags:
         """Return where the column must be missing."""
         return truth(self.condition, values)[0]
+
+
+def _filled(own: Any, needed: Flags, rng: np.random.Generator) -> Any:
+    """Give rows that need a value of their own, and drew none, that of another row."""
+    own = np.asarray(own)
+    there = own >= 0 if np.issubdtype(own.dtype, np.integer) else ~np.isnan(own)
+    gaps = needed & ~there
+    if not gaps.any() or not there.any():
+        return own
+    found = own.copy()
+    found[gaps] = rng.choice(own[there], int(gaps.sum()))
+    return found
 
 
 Made = Computed | Mapped | Chosen

@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping
 from statistics import NormalDist
 
-from tulle._attacks.copies import BEYOND_CHANCE
+from tulle._attacks.linkage import BEYOND_CHANCE
 from tulle._attacks.result import AttackFigures
 from tulle._plurals import counted
 from tulle._report.fitness import SMALLER, fitness, lost_in

@@ -613,11 +613,7 @@ def _stays(now: NumberColumn, before: Column) -> bool:
 
 
 def _regress(
-    now: NumberColumn,
-    names: Sequence[str],
-    known: Known,
-    people: int,
-    bounds: tuple[float, float],
+    now: NumberColumn, names: Sequence[str], known: Known, people: int, bounds: tuple[float, float]
 ) -> tuple[Regression | None, float]:
     """Fit a ridge regression; return it with the part of the variance that it explains."""
     wanted = _numbers(now)

@@ -15,17 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._attacks.copies import exact_copies, near_copies
 from tulle._attacks.earlier import earlier_inference, earlier_membership, earlier_totals
-from tulle._attacks.homogeneity import homogeneity
-from tulle._attacks.inference import inference
-from tulle._attacks.linkage import linkage, linkage_one_to_one
+from tulle._attacks.inference import homogeneity, inference
+from tulle._attacks.linkage import exact_copies, linkage, near_copies
 from tulle._attacks.membership import LEAST, membership
-from tulle._attacks.planes import affine_hull
-from tulle._attacks.result import AttackResult
+from tulle._attacks.reconstruction import affine_hull, exact_values, sums_on_grid
+from tulle._attacks.result import AttackResult, Scene
 from tulle._attacks.singling_out import COLUMNS, most_telling, singling_out
-from tulle._attacks.sums import sums_on_grid
-from tulle._attacks.values import exact_values
 from tulle._report.model import Attacks
 from tulle.auditing._people import Register, linkability, linkage_known
 from tulle.auditing._tables import Aligned
@@ -94,72 +90,63 @@ def planned(
     quick: bool,
 ) -> Iterator[_Planned]:
     """Yield each attack by name, waiting for its generator."""
-    original, release, control = tables.original, tables.release, tables.control
-    tried: dict[str, Any] = {"control": control, "attempts": attempts}
+    scene = Scene(tables.original, tables.release, tables.control, attempts)
+    of_people = scene.original, scene.release
+    tried: dict[str, Any] = {"control": scene.control, "attempts": attempts}
     register, *others = attackers
-    knowing: dict[str, Any] = {"known": register.known, "who": register.who}
-    yield "exact copies", partial(exact_copies, original, release, control=control)
+    link = partial(linkage, scene, known=register.known, who=register.who)
+    yield "exact copies", partial(exact_copies, scene)
     if not quick:  # linkage finds the same people
-        yield "near copies", partial(near_copies, original, release, **tried)
-    yield "linkage", partial(linkage, original, release, **knowing, **tried)
+        yield "near copies", partial(near_copies, scene)
+    yield "linkage", link
     if not quick:
-        yield "one to one", partial(linkage_one_to_one, original, release, **knowing, **tried)
-        yield "linkability", partial(linkability, original, release, **tried)
+        yield "one to one", partial(link, one_to_one=True)
+        yield "linkability", partial(linkability, *of_people, **tried)
     if listed is not None:
-        yield "looked up", partial(linkage_known, original, release, register=listed, **tried)
-    yield "singling out", partial(singling_out, original, release, **tried)
+        yield "looked up", partial(linkage_known, *of_people, register=listed, **tried)
+    yield "singling out", partial(singling_out, scene)
     for column in columns:
-        yield column, _reading(tables, column, register, tried)
+        yield column, _reading(scene, column, register)
     for attacker in others:
         if not quick:
-            link = partial(linkage, original, release, known=attacker.known, who=attacker.who)
-            yield f"linkage, {attacker.name}", _as(attacker, partial(link, **tried))
+            link = partial(linkage, scene, known=attacker.known, who=attacker.who)
+            yield f"linkage, {attacker.name}", _as(attacker, link)
         for column in columns[:MOST_SECRETS_QUICKLY]:
-            yield (
-                f"{column}, {attacker.name}",
-                _as(attacker, _reading(tables, column, attacker, tried)),
-            )
-    if control is not None and control.n_people >= LEAST:
-        yield "membership", partial(membership, original, release, control, attempts=attempts)
-    yield from _planned_on_numbers(tables, tried, quick)
-    for column in _shared_secrets(tables, columns) if not quick else ():
+            yield f"{column}, {attacker.name}", _as(attacker, _reading(scene, column, attacker))
+    has_strangers = scene.control is not None and scene.control.n_people >= LEAST
+    if has_strangers:
+        yield "membership", partial(membership, scene)
+    yield from _planned_on_numbers(tables, scene, quick)
+    shared = _shared_secrets(tables, columns)
+    for column in shared if not quick else ():
         beside = _known_beside(column, register.known)
-        yield column, partial(homogeneity, original, release, column, known=beside, **tried)
-    if tables.earlier:
-        yield from _planned_on_all(tables, columns, tried)
+        yield column, partial(homogeneity, scene, column, known=beside)
+    if not tables.earlier:
+        return
+    earlier = tables.earlier
+    yield "several releases: totals", partial(earlier_totals, scene, earlier)
+    if has_strangers:
+        yield "several releases: membership", partial(earlier_membership, scene, earlier)
+    known = tables.of_role(Role.QUASI, Role.WEIGHT) or None
+    for column in shared:
+        beside = _known_beside(column, known)
+        read = partial(earlier_inference, scene, earlier, column, known=beside)
+        yield f"several releases: {column}", read
+        sure = partial(homogeneity, scene, column, known=beside, earlier=earlier)
+        yield f"several releases: {column}", sure
 
 
-def _planned_on_numbers(tables: Aligned, tried: dict[str, Any], quick: bool) -> Iterator[_Planned]:
+def _planned_on_numbers(tables: Aligned, scene: Scene, quick: bool) -> Iterator[_Planned]:
     """Yield the attacks that look at the digits of numbers, and at the planes of released rows."""
     numbers = [tables.numbers(place) for place in range(len(tables.frames))]
     steps = tables.steps()
     outside = numbers[2] if len(numbers) > 2 else None
-    whose = tables.original.people, None if tables.control is None else tables.control.people
+    whose = scene.original.people, None if scene.control is None else scene.control.people
     values = partial(exact_values, numbers[0], numbers[1], steps, control=outside, people=whose)
-    yield "exact values", partial(values, attempts=tried["attempts"])
-    if quick:
-        return
-    yield "sums on the grid", partial(sums_on_grid, numbers[1], tables.release, steps)
-    yield "affine hull", partial(affine_hull, tables.original, tables.release, **tried)
-
-
-def _planned_on_all(
-    tables: Aligned, columns: list[str], tried: dict[str, Any]
-) -> Iterator[_Planned]:
-    """Yield the attacks with earlier releases."""
-    original, release, control = tables.original, tables.release, tables.control
-    earlier = tables.earlier
-    known = tables.of_role(Role.QUASI, Role.WEIGHT) or None
-    yield "several releases: totals", partial(earlier_totals, original, release, earlier)
-    if control is not None and control.n_people >= LEAST:
-        both = partial(earlier_membership, original, release, earlier, control)
-        yield "several releases: membership", partial(both, attempts=tried["attempts"])
-    for column in _shared_secrets(tables, columns):
-        beside: dict[str, Any] = {"known": _known_beside(column, known), **tried}
-        read = partial(earlier_inference, original, release, earlier, column, **beside)
-        yield f"several releases: {column}", read
-        sure = partial(homogeneity, original, release, column, earlier=earlier, **beside)
-        yield f"several releases: {column}", sure
+    yield "exact values", partial(values, attempts=scene.attempts)
+    if not quick:
+        yield "sums on the grid", partial(sums_on_grid, numbers[1], scene.release, steps)
+        yield "affine hull", partial(affine_hull, scene)
 
 
 def _shared_secrets(tables: Aligned, columns: list[str]) -> list[str]:
@@ -170,12 +157,9 @@ def _shared_secrets(tables: Aligned, columns: list[str]) -> list[str]:
     return (words or columns)[:_MOST_SHARED]
 
 
-def _reading(tables: Aligned, column: str, attacker: Attacker, tried: dict[str, Any]) -> _Attack:
-    """Return the inference of a column by somebody."""
+def _reading(scene: Scene, column: str, attacker: Attacker) -> _Attack:
     known = _known_beside(column, attacker.known)
-    return partial(
-        inference, tables.original, tables.release, column, known=known, who=attacker.who, **tried
-    )
+    return partial(inference, scene, column, known=known, who=attacker.who)
 
 
 def _as(attacker: Attacker, attack: _Attack) -> _Attack:

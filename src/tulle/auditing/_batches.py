@@ -16,15 +16,16 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from tulle._attacks.copies import BEYOND_CHANCE, EXACT_STORY, beyond_chance
+from tulle._attacks.linkage import BEYOND_CHANCE, EXACT_STORY, beyond_chance
 from tulle._attacks.result import AttackResult
 from tulle._large.facts import HashSample, KeyCount, Keys, mixed, person_keys, row_keys
 from tulle._large.machine import Batches
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState
+from tulle.auditing._measures import stated_rules
 from tulle.auditing._tables import align, alike, entries_of
-from tulle.auditing.audit import Audit, audit, seeded, with_rules
+from tulle.auditing.audit import Audit, audit, seeded
 from tulle.errors import DataError
 from tulle.table._states import Writing, writing_of
 from tulle.table.schema import Column, Kind, Role
@@ -63,14 +64,17 @@ def audit_batches(
     shown, released = _drawn(release, person, secret)
     before = tuple(_drawn(batches, person, secret)[0] for batches in earlier)
     found = audit(some, shown, control, policy, rng, earlier=before or None, **further)
-    found = with_rules(found, rules, some, shown)
+    found = found.extended(**stated_rules(rules, some, shown))
     attacks = {}
     if person not in shown.columns:  # else people are compared, and rows of theirs may be anybody's
         view = _View.of(some, shown, control, policy, secret)
-        copies = _Copies(view, control, released, memory)
+        readings = max(1, ceil(64 * released / memory))
+        outside = [] if control is None else [control]
         with bar("records searched", 2 * (records + released)) as advance:
-            both = [copies.found(original, release, near, rng, advance) for near in (False, True)]
-        attacks = {one.name: one.to_dict() for one in both}
+            for near in (False, True):
+                copies = _Copies(view, near, readings, rng, advance)
+                one = copies.found(original, release, lambda: iter(outside), released)
+                attacks[one.name] = one.to_dict()
     drawn = f"{counted(some.height, 'original record')} of {records:,} and {shown.height:,} "
     drawn += f"released ones of {released:,}"
     held = "no control" if control is None else f"{control.height:,} in the control"
@@ -171,67 +175,53 @@ class _View:
         return person_keys(frame[self.person], self.seed)
 
 
+@dataclass(frozen=True)
 class _Copies:
     """People of whom a record is in the release, unchanged or nearly: all among all records.
 
     Records are compared by keyed hashes of 64 bits, of which as many as memory holds are looked at
-    in one reading of both tables.
+    in one reading of all tables.
     """
 
-    def __init__(
-        self, view: _View, control: pl.DataFrame | None, released: int, memory: int
-    ) -> None:
-        self._view = view
-        self._control = control
-        self._size = released
-        self._readings = max(1, ceil(64 * released / memory))
+    view: _View
+    near: bool
+    readings: int
+    rng: np.random.Generator
+    advance: Callable[[int], None]
 
     def found(
-        self,
-        original: Batches,
-        release: Batches,
-        near: bool,
-        rng: np.random.Generator,
-        advance: Callable[[int], None],
+        self, original: Batches, release: Batches, control: Batches, size: int
     ) -> AttackResult:
-        """Read the tables, and return how many people were found."""
-        people, by_chance, strangers = KeyCount(), KeyCount(), KeyCount()
-        everybody, apart = KeyCount(), KeyCount()
-        for reading in range(self._readings):
-            keys = self._released(release, near, reading, rng, advance)
-            for frame in original():
-                self._count(frame, near, reading, keys, (everybody, people, by_chance))
-                advance(frame.height if reading == 0 else 0)
-            if self._control is not None:
-                self._count(self._control, near, reading, keys, (apart, strangers, KeyCount()))
-        total, copied, chance, outside, others = map(
-            self._number, (everybody, people, by_chance, strangers, apart)
-        )
+        """Read the tables, and count the people who are in a release of that ``size``."""
+        # everybody, those with a record in the release, and those with one by chance
+        inside, outside = [KeyCount() for _ in range(3)], [KeyCount() for _ in range(3)]
+        for reading in range(self.readings):
+            released = self._released(release, reading)
+            for batches, counts in ((original, inside), (control, outside)):
+                for frame in batches():
+                    self._count(frame, reading, released, counts)
+                    self.advance(frame.height if reading == 0 and counts is inside else 0)
+        people, copied, chance = map(self._number, inside)
+        strangers, alike, _ = map(self._number, outside)
         details = {}
-        if others and not near and beyond_chance(copied, total, outside, others):
-            details[BEYOND_CHANCE] = min(1.0, (copied - total * outside / others) / self._size)
+        if strangers and not self.near and beyond_chance(copied, people, alike, strangers):
+            details[BEYOND_CHANCE] = min(1.0, (copied - people * alike / strangers) / size)
         return AttackResult(
-            "near_copies" if near else "exact_copies",
-            total,
-            min(total, copied),
-            min(total, chance),
-            min(others, outside) if others else None,
-            others or None,
-            story=_NEAR_STORY if near else EXACT_STORY,
+            "near_copies" if self.near else "exact_copies",
+            people,
+            min(people, copied),
+            min(people, chance),
+            min(strangers, alike) if strangers else None,
+            strangers or None,
+            story=_NEAR_STORY if self.near else EXACT_STORY,
             details=details,
         )
 
     def _count(
-        self,
-        frame: pl.DataFrame,
-        near: bool,
-        reading: int,
-        released: tuple[Keys, Keys],
-        counts: tuple[KeyCount, KeyCount, KeyCount],
+        self, frame: pl.DataFrame, reading: int, released: list[Keys], counts: list[KeyCount]
     ) -> None:
-        """Count the people of a batch, and those with a record in the release or by chance."""
-        keys, owners = self._view.keys(self._view.plain(frame), near), self._view.people(frame)
-        mine = keys % self._readings == reading
+        keys = self.view.keys(self.view.plain(frame), self.near)
+        owners, mine = self.view.people(frame), keys % self.readings == reading
         if reading == 0:
             counts[0].add(owners)
         for shown, count in zip(released, counts[1:]):
@@ -239,28 +229,16 @@ class _Copies:
 
     def _number(self, count: KeyCount) -> int:
         """Return how many people were counted; where no column names them, every record is one."""
-        return count.records if self._view.person is None else count.distinct
+        return count.records if self.view.person is None else count.distinct
 
-    def _released(
-        self,
-        release: Batches,
-        near: bool,
-        reading: int,
-        rng: np.random.Generator,
-        advance: Callable[[int], None],
-    ) -> tuple[Keys, Keys]:
+    def _released(self, release: Batches, reading: int) -> list[Keys]:
         """Return the keys of the released records of one reading, and of shuffled ones."""
-        shown: list[Keys] = []
-        shuffled: list[Keys] = []
+        kept: tuple[list[Keys], list[Keys]] = ([], [])
         for frame in release():
-            plain = self._view.plain(frame)
-            for kept, table in ((shown, plain), (shuffled, _scrambled(plain, rng))):
-                keys = self._view.keys(table, near)
-                kept.append(np.unique(keys[keys % self._readings == reading]))
-            advance(frame.height if reading == 0 else 0)
-        return np.unique(np.concatenate(shown)), np.unique(np.concatenate(shuffled))
-
-
-def _scrambled(frame: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
-    """Shuffle every column of a batch on its own."""
-    return pl.DataFrame([series[rng.permutation(frame.height)] for series in frame])
+            plain = self.view.plain(frame)
+            shuffled = pl.DataFrame([c[self.rng.permutation(frame.height)] for c in plain])
+            for some, table in zip(kept, (plain, shuffled)):
+                keys = self.view.keys(table, self.near)
+                some.append(np.unique(keys[keys % self.readings == reading]))
+            self.advance(frame.height if reading == 0 else 0)
+        return [np.unique(np.concatenate(some)) for some in kept]

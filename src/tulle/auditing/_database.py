@@ -16,8 +16,7 @@ import numpy as np
 import polars as pl
 
 from tulle._attacks.histories import HistoryRows, alone_joined, linkage_of_rows, walked
-from tulle._attacks.nearest import nearest
-from tulle._attacks.records import chosen
+from tulle._attacks.records import chosen, nearest
 from tulle._attacks.result import AttackResult
 from tulle._plurals import counted
 from tulle.auditing._tables import (

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from tulle._attacks.records import Records, chosen
-from tulle._metrics import k_marginal, sense
-from tulle._metrics.cells import MOST_VALUES, Cells, joined, number_cells
-from tulle._metrics.clusters import cluster_scores
-from tulle._metrics.effects import effects
-from tulle._metrics.heaps import LEAST as heap_share
-from tulle._metrics.heaps import Heaps, heaps
-from tulle._metrics.marginals import total_variation
-from tulle._metrics.models import Propensity, propensity
-from tulle._metrics.subgroups import (
+from tulle._metrics.cells import (
+    MOST_VALUES,
+    Cells,
     Line,
     Subgroup,
     SubgroupDistance,
+    by_column,
+    differences,
+    equivalent_share,
+    joined,
     line,
     marginals_within,
+    number_cells,
+    score,
+    sets_of,
     subgroups,
 )
-from tulle._types import Codes, Flags, Floats, Ints
-from tulle.auditing._measures import Associations, ranked
+from tulle._metrics.covariance import cluster_scores, effects
+from tulle._metrics.marginals import LEAST as heap_share
+from tulle._metrics.marginals import Heaps, heaps, total_variation
+from tulle._metrics.models import Propensity, propensity
+from tulle._metrics.sense import dependencies, orders, unseen_pairs
+from tulle._plurals import counted
+from tulle._report.model import Block, Section
+from tulle._types import Codes, Floats, Ints
+from tulle.auditing._learning import ranked
+from tulle.auditing._measures import Associations
 from tulle.auditing._tables import Aligned
 from tulle.table.schema import Kind, Role
 
@@ -45,85 +54,15 @@ _SEVERAL = 0.05  # of the people: what fewer have is not regressed on
 _LINE = 30  # people of a subgroup that a line is drawn through
 
 
-class Pair(NamedTuple):
-    """Two columns, and NIST's score of their combinations."""
-
-    first: str
-    second: str
-    score: float
-
-
-class ColumnFitness(NamedTuple):
-    """What became of one column."""
-
-    name: str
-    score: float  # k-marginal of the pairs that it is in
-    heaps: Heaps | None  # of numbers
-    odd: float  # share of released values of a kind that the original does not have
-    missing: float  # how much more often it is missing in the release
-    given_away: float  # what a classifier that tells release from people owes to it
-
-
-class LawKept(NamedTuple):
-    """What every original keeps, and the share of rows that break it."""
-
-    kind: str
-    source: str
-    target: str
-    broken: float
-    broken_control: float | None
-
-
-class SubgroupLine(NamedTuple):
-    """One number over another within a subgroup, in original and release."""
-
-    group: Subgroup
-    original: Line
-    release: Line | None
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the slopes differ by no more than chance would have it."""
-        if self.release is None:
-            return False
-        error = np.hypot(self.original.error, self.release.error)
-        apart = abs(self.original.slope - self.release.slope)
-        return bool(apart <= 1.96 * error + 1e-9 * abs(self.original.slope))
-
-
 @dataclass(frozen=True)
 class Fitness:
-    """Everything that was measured; columns, pairs, laws and subgroups with the worst first."""
+    """What was measured, which column or relation the worst figures are about, and the page."""
 
     metrics: dict[str, float]
-    columns: list[ColumnFitness]
-    pairs: list[Pair]
-    laws: list[LawKept]
-    groups: list[SubgroupDistance]
-    lines: list[SubgroupLine]
-    axes: tuple[str, str] | None  # of the lines
-    tables: Aligned  # what was measured: samples of large tables
-    cells: Cells  # of these
+    where: dict[str, str]
+    cells: Cells  # of samples of large tables
     facts: dict[str, str]  # how it was measured
-    lost: str | None = None  # an effect that the release has no longer
-
-    @property
-    def where(self) -> dict[str, str]:
-        """Which column or relation the worst figures are about."""
-        named = {"propensity_auc": max(self.columns, key=lambda c: c.given_away).name}
-        known = [column for column in self.columns if column.heaps is not None]
-        kept = [(c.heaps.kept, c.name) for c in known if c.heaps and c.heaps.kept is not None]
-        if kept:
-            named["heaps_kept_min"] = min(kept)[1]
-        if known:
-            named["heaps_piled"] = max((c.heaps.piled, c.name) for c in known if c.heaps)[1]
-        named["odd_values"] = max(self.columns, key=lambda c: c.odd).name
-        found = {measure: f"column '{name}'" for measure, name in named.items()}
-        if self.lost:
-            found["effects_lost"] = self.lost
-        if self.laws:
-            found["rules_broken"] = f"columns '{self.laws[0].source}' and '{self.laws[0].target}'"
-        return found
+    section: Section
 
 
 def fitness(
@@ -145,48 +84,59 @@ def fitness(
     tables, facts = _bounded(tables, rng)
     plain = _unweighted(tables)
     cells = celled(tables)
-    told = _told_apart(plain, rng, _TOLD_QUICKLY if quick else _TOLD)
-    two = k_marginal.sets_of(len(cells.names), 2, MOST_SETS, rng)
-    apart = k_marginal.differences(cells.original, cells.release, cells.sizes, two)
-    laws, broken, broken_control = _laws(tables)
+    most = _TOLD_QUICKLY if quick else _TOLD
+    whom, place = _fresh(tables)
+    facts["distinguishability"] = f"released records against {whom}, at most {most:,} of each"
+    people = compared(plain)[place]
+    rows, released = (ranked(records, plain.original) for records in (people, plain.release))
+    told = propensity(rows, released, rng, most=most, people=people.people)
+    two = sets_of(len(cells.names), 2, MOST_SETS, rng)
+    apart = differences(cells.original, cells.release, cells.sizes, two)
+    laws, broken = _laws(tables)
     grouping = [i for i, name in enumerate(cells.names) if _has_groups(tables, name)]
     groups = list(marginals_within(cells, subgroups(cells, grouping, k, MOST_GROUPS)))
     axes = _axes(found, target)
-    lines = [] if axes is None else _lines(tables, cells, axes, [g.group for g in groups])
-    columns = _columns(plain, cells, k_marginal.by_column(apart, two, len(cells.names)), told, k)
+    lines = [] if axes is None else _lines(tables, cells, axes, groups)
+    columns = _columns(plain, cells, by_column(apart, two, len(cells.names)), told, k)
     kept, lost = _effects(tables, rng, derived)
     metrics = {
-        "k_marginal": k_marginal.score(apart),
+        "k_marginal": score(apart),
         "propensity_auc": told.auc,
         "propensity_pmse": told.pmse,
         **({} if quick else _scaled_metrics(cells, rng)),
         **_heap_metrics(columns),
-        **_sense_metrics(tables, cells, laws, broken, broken_control, columns),
+        "odd_values": max(column.odd for column in columns),
+        **broken,
+        **_unseen(tables, cells),
         **_group_metrics(groups, lines),
         **kept,
         **({} if quick else cluster_metrics(tables, rng)),
     }
     pairs = [
-        Pair(cells.names[some[0]], cells.names[some[-1]], 500 * (2 - float(value)))
+        (cells.names[some[0]], cells.names[some[-1]], (2 - float(value)) / 2)
         for value, some in zip(apart, two)
     ]
-    most = _TOLD_QUICKLY if quick else _TOLD
-    facts["distinguishability"] = (
-        f"released records against {_fresh(tables)[0]}, at most {most:,} of each"
-    )
-    return Fitness(
-        metrics,
-        sorted(columns, key=lambda column: column.score),
-        sorted(pairs, key=lambda pair: pair.score),
-        sorted(laws, key=lambda law: -law.broken),
-        sorted(groups, key=lambda group: group.by_chance - group.distance),
-        sorted(lines, key=lambda one: one.agrees),
-        axes,
-        tables,
-        cells,
-        facts,
-        lost,
-    )
+    behind = found.behind_each
+    blocks = [
+        *_column_blocks(sorted(columns, key=lambda column: column.score), behind),
+        _pair_block(sorted(pairs, key=lambda pair: pair[2])[:_MOST_SHOWN], behind),
+        *_law_blocks(laws),
+        *_group_blocks(tables, cells, groups, k),
+        *_line_blocks(tables, cells, axes, sorted(lines, key=lambda one: one[3])),
+    ]
+    section: Section = {
+        "id": "fitness",
+        "title": "Fitness for use",
+        "text": "What the release is good for, measured as others measure it. The worst comes "
+        "first: look there before you rely on it.",
+        "blocks": blocks,
+    }
+    where = _worst_columns(columns)
+    if lost:
+        where["effects_lost"] = lost
+    if laws:
+        where["rules_broken"] = f"columns '{laws[0].source}' and '{laws[0].target}'"
+    return Fitness(metrics, where, cells, facts, section)
 
 
 def whole_cells(tables: Aligned, known: Cells) -> Cells:
@@ -289,19 +239,6 @@ def _fresh(tables: Aligned) -> tuple[str, int]:
     return "the original", 0
 
 
-def _told_apart(tables: Aligned, rng: np.random.Generator, most: int) -> Propensity:
-    people = compared(tables)[_fresh(tables)[1]]
-    rows, released = (ranked(records, tables.original) for records in (people, tables.release))
-    return propensity(rows, released, rng, most=most, people=people.people)
-
-
-def _given_away(tables: Aligned, told: Propensity, name: str) -> float:
-    """Return what a classifier owes to a column and to whether it is missing."""
-    records = tables.original
-    owners = [*records.number_names, *records.code_names]
-    return float(sum(loss for owner, loss in zip(owners, told.given_away) if owner == name))
-
-
 # Marginals and single columns.
 
 
@@ -309,21 +246,31 @@ def _scaled_metrics(cells: Cells, rng: np.random.Generator) -> dict[str, float]:
     found = {}
     columns = len(cells.names)
     if columns > 2:
-        three = k_marginal.sets_of(columns, 3, MOST_SETS // 3, rng)
-        lost = k_marginal.differences(cells.original, cells.release, cells.sizes, three)
-        found["k_marginal_3"] = k_marginal.score(lost)
-    few = k_marginal.sets_of(columns, 2, _SETS_OF_SAMPLES, rng)
-    lost = k_marginal.differences(cells.original, cells.release, cells.sizes, few)
-    found["equivalent_subsample"] = k_marginal.equivalent_share(
-        cells, few, k_marginal.score(lost), rng
-    )
+        three = sets_of(columns, 3, MOST_SETS // 3, rng)
+        lost = differences(cells.original, cells.release, cells.sizes, three)
+        found["k_marginal_3"] = score(lost)
+    few = sets_of(columns, 2, _SETS_OF_SAMPLES, rng)
+    lost = differences(cells.original, cells.release, cells.sizes, few)
+    found["equivalent_subsample"] = equivalent_share(cells, few, score(lost), rng)
     return found
+
+
+class ColumnFitness(NamedTuple):
+    """What became of one column."""
+
+    name: str
+    score: float  # k-marginal of the pairs that it is in
+    heaps: Heaps | None  # of numbers
+    odd: float  # share of released values of a kind that the original does not have
+    missing: float  # how much more often it is missing in the release
+    given_away: float  # what a classifier that tells release from people owes to it
 
 
 def _columns(
     tables: Aligned, cells: Cells, scores: Floats, told: Propensity, k: int
 ) -> list[ColumnFitness]:
     """Measure single columns; what fewer than ``k`` people share, no release keeps."""
+    owners = [*tables.original.number_names, *tables.original.code_names]
     rows = []
     many = max(heap_share, k / max(tables.original.n_people, 1))
     for place, name in enumerate(cells.names):
@@ -331,8 +278,8 @@ def _columns(
             continue
         before, after = (frame[name] for frame in tables.frames[:2])
         rates = [part.null_count() / len(part) for part in (before, after)]
-        is_number = before.dtype == pl.Float64
         known = [part.drop_nulls() for part in (before, after)]
+        is_number = before.dtype == pl.Float64
         rows.append(
             ColumnFitness(
                 name,
@@ -340,10 +287,25 @@ def _columns(
                 heaps(known[0].to_numpy(), known[1].to_numpy(), many) if is_number else None,
                 _odd(*known, kind=tables.kinds[name]),
                 rates[1] - rates[0],
-                _given_away(tables, told, name),
+                float(sum(loss for owner, loss in zip(owners, told.given_away) if owner == name)),
             )
         )
     return rows
+
+
+def _worst_columns(columns: list[ColumnFitness]) -> dict[str, str]:
+    """Say which columns the worst figures of single columns are about."""
+    named = {
+        "propensity_auc": max(columns, key=lambda column: column.given_away).name,
+        "odd_values": max(columns, key=lambda column: column.odd).name,
+    }
+    heaped = [(column.heaps, column.name) for column in columns if column.heaps is not None]
+    if heaped:
+        named["heaps_piled"] = max((one.piled, name) for one, name in heaped)[1]
+    kept = [(one.kept, name) for one, name in heaped if one.kept is not None]
+    if kept:
+        named["heaps_kept_min"] = min(kept)[1]
+    return {measure: f"column '{name}'" for measure, name in named.items()}
 
 
 def _odd(before: pl.Series, after: pl.Series, *, kind: Kind) -> float:
@@ -383,60 +345,58 @@ def _heap_metrics(columns: list[ColumnFitness]) -> dict[str, float]:
 # Rows that make no sense.
 
 
-def _laws(tables: Aligned) -> tuple[list[LawKept], Flags, Flags | None]:
-    """Find what every original keeps, and which rows of release and control break any of it."""
+class LawKept(NamedTuple):
+    """What every original keeps, and the share of rows that break it."""
+
+    kind: str
+    source: str
+    target: str
+    broken: float
+    broken_control: float | None
+
+
+def _laws(tables: Aligned) -> tuple[list[LawKept], dict[str, float]]:
+    """Find what every original keeps, and the share of rows that break any of it."""
     codes = exact_codes(tables)
     gaps = [[np.minimum(part, 1) for part in parts] for parts in codes]
-    numbers = [
-        [_numbers(frame[name]) for frame in tables.frames]
-        for name in tables.columns
-        if name in tables.original.number_names
-    ]
     names = tables.columns
     ordered = [name for name in names if name in tables.original.number_names]
-    found = [(law, names, names) for law in sense.dependencies(codes, "follows", codes)]
-    known = {(law.source, law.target) for law, *_ in found}
-    missing = sense.dependencies(codes, "missing", gaps)
-    found += [(law, names, names) for law in missing if (law.source, law.target) not in known]
-    found += [(law, tuple(ordered), tuple(ordered)) for law in sense.orders(numbers)]
-    broken = [np.zeros(len(records), bool) for records in compared(tables)[1:]]
+    numbers = [[_numbers(frame[name]) for frame in tables.frames] for name in ordered]
+    follows = list(dependencies(codes, "follows", codes))
+    known = {(law.source, law.target) for law in follows}
+    missing = dependencies(codes, "missing", gaps)
+    follows += [law for law in missing if (law.source, law.target) not in known]
+    found = [(law, names) for law in follows]
+    found += [(law, tuple(ordered)) for law in orders(numbers)]
+    if not found:
+        return [], {}
     kept = []
-    for law, sources, targets in found:
-        for total, some in zip(broken, law.broken):
-            total |= some
+    for law, named in found:
         shares = [float(some.mean()) for some in law.broken]
         control = shares[1] if len(shares) > 1 else None
-        kept.append(LawKept(law.kind, sources[law.source], targets[law.target], shares[0], control))
-    return kept, broken[0], broken[1] if len(broken) > 1 else None
+        kept.append(LawKept(law.kind, named[law.source], named[law.target], shares[0], control))
+    tables_broken = zip(*(law.broken for law, _ in found))
+    totals = [float(np.any(rows, axis=0).mean()) for rows in tables_broken]
+    kept.sort(key=lambda law: -law.broken)
+    return kept, dict(zip(("rules_broken", "rules_broken_control"), totals))
 
 
-def _sense_metrics(
-    tables: Aligned,
-    cells: Cells,
-    laws: list[LawKept],
-    broken: Flags,
-    broken_control: Flags | None,
-    columns: list[ColumnFitness],
-) -> dict[str, float]:
-    found = {"odd_values": max((column.odd for column in columns), default=0.0)}
-    if laws:
-        found["rules_broken"] = float(broken.mean())
-        if broken_control is not None:
-            found["rules_broken_control"] = float(broken_control.mean())
+def _unseen(tables: Aligned, cells: Cells) -> dict[str, float]:
+    """Count rows with a pair of categories, or a set of missing values, that nobody has."""
+    found = {}
     words = [i for i, name in enumerate(cells.names) if name not in tables.original.number_names]
     if len(words) > 1:
         parts = [table[:, words].astype(np.int64) for table in cells.tables]
         sizes = [cells.sizes[i] for i in words]
         known = [parts[0], *parts[2:]]
-        found["unseen_pairs"] = float(sense.unseen_pairs(known, parts[1], sizes).mean())
+        found["unseen_pairs"] = float(unseen_pairs(known, parts[1], sizes).mean())
         if len(parts) > 2:
-            strange = sense.unseen_pairs(parts[:1], parts[2], sizes)
+            strange = unseen_pairs(parts[:1], parts[2], sizes)
             found["unseen_pairs_control"] = float(strange.mean())
-    gaps = [table == 0 for table in cells.tables[:2]]
+    gaps = [(table == 0).astype(np.int32) for table in cells.tables[:2]]
     if any(part.any() for part in gaps):
-        keys = joined([part.astype(np.int32) for part in gaps], [2] * len(cells.names),
-                      range(len(cells.names)))  # fmt: skip
-        found["missing_patterns"] = total_variation(keys[0], keys[1])
+        width = len(cells.names)
+        found["missing_patterns"] = total_variation(*joined(gaps, [2] * width, range(width)))
     return found
 
 
@@ -465,17 +425,24 @@ def _axes(found: Associations, target: str | None) -> tuple[str, str] | None:
 
 
 def _lines(
-    tables: Aligned, cells: Cells, axes: tuple[str, str], groups: list[Subgroup]
-) -> list[SubgroupLine]:
+    tables: Aligned, cells: Cells, axes: tuple[str, str], groups: list[SubgroupDistance]
+) -> list[tuple[Subgroup, Line, Line | None, bool]]:
+    """Draw one number over another within each subgroup of both tables.
+
+    The slopes agree if they differ by no more than chance would have it.
+    """
     values = [[_numbers(frame[name]) for name in axes] for frame in tables.frames[:2]]
     found = []
-    for group in groups:
+    for group in (one.group for one in groups):
         if group.people < _LINE or cells.names[group.column] in axes:
             continue
         rows = [table[:, group.column] == group.cell for table in cells.tables[:2]]
-        lines = [line(x[some], y[some]) for (x, y), some in zip(values, rows)]
-        if lines[0] is not None:
-            found.append(SubgroupLine(group, lines[0], lines[1]))
+        before, after = (line(x[some], y[some]) for (x, y), some in zip(values, rows))
+        if before is not None:
+            agrees = after is not None and abs(before.slope - after.slope) <= (
+                1.96 * np.hypot(before.error, after.error) + 1e-9 * abs(before.slope)
+            )
+            found.append((group, before, after, bool(agrees)))
     return found
 
 
@@ -491,14 +458,14 @@ def cluster_metrics(tables: Aligned, rng: np.random.Generator) -> dict[str, floa
     return {"cluster_agreement": found.agreement, "cluster_error": found.error}
 
 
-def _group_metrics(groups: list[SubgroupDistance], lines: list[SubgroupLine]) -> dict[str, float]:
+def _group_metrics(groups: list[SubgroupDistance], lines: list[Any]) -> dict[str, float]:
     found = {}
     if groups:
         found["subgroup_distance"] = float(np.mean([group.distance for group in groups]))
         worst = max(groups, key=lambda group: group.distance - group.by_chance)
         found["subgroup_distance_max"] = worst.distance
     if lines:
-        found["regression_kept"] = float(np.mean([one.agrees for one in lines]))
+        found["regression_kept"] = float(np.mean([agrees for *_, agrees in lines]))
     return found
 
 
@@ -572,3 +539,173 @@ def _causes(records: Records) -> tuple[list[str], list[tuple[int, int]]]:
                 names.append(name)
                 columns.append((place, int(values[place_of])))
     return names, columns
+
+
+# The section of a report: the worst first, with pictures.
+
+_MOST_SHOWN = 20  # pairs, laws or subgroups
+_SAYS = {
+    "follows": "{target} follows from {source}",
+    "missing": "whether {target} is missing follows from {source}",
+    "order": "{source} is never larger than {target}",
+}
+
+
+def _column_blocks(columns: list[ColumnFitness], behind: Mapping[str, int]) -> list[Block]:
+    return [
+        {
+            "type": "chart",
+            "chart": "ranking",
+            "title": "Points that each column loses",
+            "owner_only": True,  # the table rounds
+            "help": "1000 less NIST's k-marginal score of the pairs that the column is in: 0 is "
+            "perfect, 1000 nothing in common.",
+            "rows": [
+                {
+                    "label": column.name,
+                    "value": 1000 - column.score,
+                    "mark": None,
+                    "count": behind[column.name],
+                }
+                for column in columns
+            ],
+        },
+        {
+            "type": "table",
+            "title": "Heaps are numbers that 5 % of the records share. Kept: how much of them is "
+            "still there; piled up: the most that one value gained from nowhere. Odd: released "
+            "values of a kind that the original does not have. Gives away: what the AUC of a "
+            "classifier that tells the release from people owes to the column.",
+            "columns": [
+                *(
+                    "column",
+                    "k-marginal (of 1)",
+                    "heaps kept",
+                    "piled up",
+                    "odd",
+                    "missing more often",
+                ),
+                "gives away",
+            ],
+            "rows": [
+                [
+                    column.name,
+                    column.score / 1000,
+                    None if column.heaps is None else column.heaps.kept,
+                    None if column.heaps is None else column.heaps.piled,
+                    column.odd,
+                    column.missing,
+                    max(0.0, column.given_away),
+                ]
+                for column in columns
+            ],
+            "behind": [behind[column.name] for column in columns],
+        },
+    ]
+
+
+def _pair_block(pairs: list[tuple[str, str, float]], behind: Mapping[str, int]) -> Block:
+    return {
+        "type": "table",
+        "folded": "The pairs of columns that suffered most",
+        "columns": ["first", "second", "k-marginal (of 1)"],
+        "rows": [list(pair) for pair in pairs],
+        "behind": [min(behind[first], behind[second]) for first, second, _ in pairs],
+    }
+
+
+def _law_blocks(laws: list[LawKept]) -> list[Block]:
+    if not laws:
+        return []
+    broken = [law for law in laws if law.broken > 0]
+    total = counted(len(laws), "relation")
+    said: Block = {
+        "type": "list",
+        "rows": [
+            f"{total} between columns {'holds' if len(laws) == 1 else 'hold'} for every "
+            f"original; the release breaks {len(broken) or 'none'} of them."
+        ],
+    }
+    rows = [
+        [
+            _SAYS[law.kind].format(source=f"'{law.source}'", target=f"'{law.target}'"),
+            law.broken,
+            law.broken_control,
+        ]
+        for law in broken[:_MOST_SHOWN]
+    ]
+    table: Block = {
+        "type": "table",
+        "title": "Share of rows that break what every original keeps.",
+        "columns": ["relation", "release", "people who were kept out"],
+        "rows": rows,
+        "owner_only": True,  # it says something about everybody in the original
+    }
+    return [said, table] if rows else [said]
+
+
+def _group_blocks(
+    tables: Aligned, cells: Cells, groups: list[SubgroupDistance], k: int
+) -> list[Block]:
+    shown = [group for group in groups if group.released >= k or not group.released]
+    if not shown:
+        return []
+    shown.sort(key=lambda group: group.by_chance - group.distance)
+    rows = [
+        {
+            "label": _label(tables, cells, one.group),
+            "value": one.distance,
+            "mark": one.by_chance,
+            "count": one.group.people,
+        }
+        for one in shown[:_MOST_SHOWN]
+    ]
+    return [
+        {
+            "type": "chart",
+            "chart": "ranking",
+            "title": "Subgroups: how far their other columns moved",
+            "owner_only": True,  # of few people, a difference counts one
+            "help": f"Mean total variation within each category of at least {k} people; the "
+            "mark is what chance moves between two samples of these sizes.",
+            "rows": rows,
+        }
+    ]
+
+
+def _line_blocks(
+    tables: Aligned, cells: Cells, axes: tuple[str, str] | None, lines: list[Any]
+) -> list[Block]:
+    if axes is None or not lines:
+        return []
+    x, y = axes
+    return [
+        {
+            "type": "table",
+            "folded": f"Regression of {y} on {x} by subgroup",
+            "owner_only": True,
+            "title": f"Slope of '{y}' over '{x}', by least squares; agrees: no further apart "
+            "than chance would have it.",
+            "columns": ["subgroup", "people", "slope, original", "slope, release", "agrees"],
+            "counts": ["people"],
+            "rows": [
+                [
+                    *(_label(tables, cells, group), group.people, before.slope),
+                    None if after is None else after.slope,
+                    agrees,
+                ]
+                for group, before, after, agrees in lines[:_MOST_SHOWN]
+            ],
+        }
+    ]
+
+
+def _label(tables: Aligned, cells: Cells, group: Subgroup) -> str:
+    """Name a subgroup: its column and the value that all of it share."""
+    name = cells.names[group.column]
+    if group.cell == 0:
+        return f"{name}: (missing)"
+    if name in tables.domains:
+        return f"{name}: {tables.domains[name][group.cell]}"
+    rows = cells.original[:, group.column] == group.cell
+    return f"{name}: {tables.frames[0][name].filter(rows)[0]:g}"

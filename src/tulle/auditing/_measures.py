@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._attacks.copies import closest_distances
-from tulle._attacks.nearest import MISMATCH, nearest, spacing
-from tulle._attacks.records import Records, chosen
+from tulle._attacks.linkage import closest_distances
+from tulle._attacks.records import MISMATCH, Records, chosen, nearest, spacing
 from tulle._metrics.covariance import agreement, association, spread_behind
-from tulle._metrics.loss import interval_width
-from tulle._metrics.marginals import range_coverage, total_variation, wasserstein
-from tulle._metrics.models import Lesson, train_on_release
+from tulle._metrics.marginals import interval_width, range_coverage, total_variation, wasserstein
 from tulle._metrics.peers import adversarial_accuracy, dcr_share, epsilon_risk
 from tulle._people import distinct_people
+from tulle._relations.language import parse_rule
+from tulle._relations.values import Values, broken, is_text, unit_of
+from tulle._report.model import Changes, Section, Table
 from tulle._threads import on_all_cores
 from tulle._types import Floats
-from tulle.auditing._tables import Aligned
-from tulle.errors import DataError, ParameterError
-from tulle.table._series import is_class
-from tulle.table.schema import Kind, Role
+from tulle.auditing._tables import Aligned, opened
+from tulle.table.schema import Role
 
 _MOST_COMPARED = 4_000  # records of each table, all with all
-_MOST_TRAINED = 40_000  # records that a model learns from, or is tested on
 
 
 class Associations(NamedTuple):
@@ -225,100 +222,43 @@ def _total_spread(records: Records) -> float:
     return spread
 
 
-def mining(
-    tables: Aligned, target: str, estimator: Any, rng: np.random.Generator
-) -> tuple[dict[str, float], int]:
-    """Score a model trained on the original and on the release; count the test records."""
-    classes = is_target_class(tables, target)
-    _check_estimator(estimator, target, classes)
-    lessons = []
-    for records, frame in (*_split(tables, rng), (tables.release, tables.frames[1])):
-        own = frame if estimator is not None else None
-        lessons.append(lesson(tables, records, target, _MOST_TRAINED, rng, own))
-        if not len(lessons[-1].target):
-            raise DataError(f"the target '{target}' is missing in every record of a table")
-    training, test, released = numbered(lessons) if classes else lessons
-    seed = int(rng.integers(2**31))
-    scores = train_on_release(
-        training, released, test, estimator=estimator, classes=classes, seed=seed
-    )
-    found = {
-        "accuracy_original": scores.original,
-        "accuracy_release": scores.release,
-        "accuracy_ratio": scores.ratio,
+# Rules of the policy.
+
+
+def stated_rules(rules: Sequence[str], original: Any, release: Any) -> Changes:
+    """Count the released rows that break rules of the policy, the worst rule first.
+
+    Numbers are compared with the precision of the original. A rule about a column that was not
+    released is left out.
+    """
+    before, after = opened("original", original), opened("release", release)
+    units = {name: unit_of(before[name]) for name in before.columns if name in after.columns}
+    values = Values(after, units, _merged(before, after))
+    parsed = [parse_rule(text, before.columns) for text in rules]
+    kept = [rule for rule in parsed if all(name in after.columns for name in rule.columns)]
+    if not kept:
+        return {}
+    wrong = {rule.text: broken(rule, values) for rule in kept}
+    shares: list[list[Any]] = [[text, float(rows.mean())] for text, rows in wrong.items()]
+    table: Table = {"type": "table", "columns": ["rule", "broken"], "rows": shares}
+    shares.sort(key=lambda row: -row[1])
+    section: Section = {
+        "id": "stated-rules",
+        "title": "Rules of the policy",
+        "text": "Share of released rows that break each rule that the policy states.",
+        "blocks": [table],
     }
-    return {n: v for n, v in found.items() if math.isfinite(v)}, len(test.target)
+    any_broken = float(np.any(list(wrong.values()), axis=0).mean())
+    return {"metrics": {"stated_rules_broken": any_broken}, "sections": [section]}
 
 
-def lesson(
-    tables: Aligned,
-    records: Records,
-    target: str,
-    most: int,
-    rng: np.random.Generator,
-    frame: pl.DataFrame | None = None,
-) -> Lesson:
-    """Return columns and target of some records that have one: for trees, unless of a ``frame``."""
-    wanted = records.only([target])
-    numbers = wanted.numbers.shape[1] > 0
-    gone = wanted.codes.any(axis=1) if numbers else wanted.codes[:, 0] == 0
-    rows = np.flatnonzero(~gone)
-    rows = rows[chosen(len(rows), most, rng)]
-    if frame is None:
-        columns = ranked(records.take(rows).without(target), tables.original.without(target))
-    else:
-        columns = tables.view.matrix(frame[rows], without=target)
-    return Lesson(columns, wanted.numbers[rows, 0] if numbers else wanted.codes[rows, 0])
-
-
-def numbered(lessons: Sequence[Lesson]) -> list[Lesson]:
-    """Return lessons about classes with these as numbers from 0, alike in all."""
-    _, numbers = np.unique(np.concatenate([one.target for one in lessons]), return_inverse=True)
-    ends = np.cumsum([len(one.target) for one in lessons])[:-1]
-    parts = np.split(numbers.ravel().astype(np.int64), ends)
-    return [Lesson(one.columns, part) for one, part in zip(lessons, parts)]
-
-
-def is_target_class(tables: Aligned, target: str) -> bool:
-    """Return whether a target names classes; points in time (numbers in frames) do not."""
-    numbers = target in tables.original.number_names
-    return not numbers or (
-        tables.kinds[target] is Kind.INTEGER and is_class(tables.frames[0][target])
-    )
-
-
-def _check_estimator(estimator: Any, target: str, classes: bool) -> None:
-    from sklearn.base import is_classifier, is_regressor
-
-    wrong = is_regressor if classes else is_classifier
-    if estimator is not None and wrong(estimator):
-        need = "classes: give a classifier" if classes else "numbers: give a regressor"
-        raise ParameterError(
-            f"The 'estimator' of audit does not suit the target '{target}', which holds {need}."
-        )
-
-
-def _split(tables: Aligned, rng: np.random.Generator) -> Iterator[tuple[Records, pl.DataFrame]]:
-    """Yield originals to train on and to test on: the control, or three tenths of the people."""
-    original, frame = tables.original, tables.frames[0]
-    if tables.control is not None:
-        yield original, frame
-        yield tables.control, tables.frames[2]
-        return
-    people = np.arange(len(original)) if original.people is None else original.people
-    order = rng.permutation(np.unique(people))
-    cut = max(1, round(0.3 * len(order)))
-    for some in (order[cut:], order[:cut]):
-        rows = np.flatnonzero(np.isin(people, some))
-        yield original.take(rows), frame[rows]
-
-
-def ranked(records: Records, original: Records) -> Floats:
-    """Return numbers unchanged, categories by how common they are in the original (for trees)."""
-    parts = [records.numbers]
-    for place in range(original.codes.shape[1]):
-        codes, counts = np.unique(original.codes[:, place], return_counts=True)
-        ranks = np.full(max(records.codes[:, place].max(initial=0), codes.max()) + 1, len(codes))
-        ranks[codes[np.argsort(-counts, kind="stable")]] = np.arange(len(codes))
-        parts.append(ranks[records.codes[:, place]][:, None].astype(np.float64))
-    return np.hstack(parts)
+def _merged(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, str]:
+    """Return the words that stand for rare values: one in a column that the original lacks."""
+    found = {}
+    for name in after.columns:
+        if name in before.columns and is_text(after.schema[name]):
+            words = after[name].cast(pl.String).drop_nulls().unique()
+            new = words.filter(~words.is_in(before[name].cast(pl.String).unique().implode()))
+            if len(new) == 1:
+                found[name] = str(new[0])
+    return found

@@ -14,19 +14,18 @@ import polars as pl
 
 from tulle._attacks.inference import CLOSE
 from tulle._attacks.linkage import is_own
-from tulle._attacks.nearest import between, nearest, spacing
-from tulle._attacks.records import Records
+from tulle._attacks.records import Records, between, nearest, spacing
 from tulle._attacks.result import AttackResult
-from tulle._metrics.breaches import divergence, proximity
-from tulle._metrics.cells import Cells, joined
+from tulle._metrics.cells import Cells, joined, subgroups
 from tulle._metrics.peers import (
     copied_combinations,
     disco,
+    divergence,
+    proximity,
     replicated_uniques,
     unique_matches,
     unique_matches_of_strangers,
 )
-from tulle._metrics.subgroups import subgroups
 from tulle._report.model import Block, Section, Table
 from tulle._types import Flags, Floats, Ints
 from tulle.auditing._fitness import exact_keys
@@ -320,12 +319,7 @@ def _grouped(
 
 
 def _values(
-    tables: Aligned,
-    cells: Cells,
-    column: str,
-    k: int,
-    rng: np.random.Generator,
-    attempts: int,
+    tables: Aligned, cells: Cells, column: str, k: int, rng: np.random.Generator, attempts: int
 ) -> list[AttackResult]:
     """Which values of a column are read off the nearest released record, by their holders."""
     if column not in tables.domains or tables.control is None:
@@ -410,7 +404,7 @@ def _table(rows: list[AttackResult], *, title: str = "", folded: str = "") -> Ta
         "title": title,
         "folded": folded,
         "columns": [
-            *("who", "people", "rate", "kept out", "their rate", "excess", "at least", "at most"),
+            *("who", "people", "rate", "kept out", "their rate", "excess", "at least", "at most")
         ],
         "counts": ["people", "kept out"],
         "rows": [

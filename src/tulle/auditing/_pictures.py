@@ -12,9 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from tulle._metrics.groups import group_facts, group_rows
 from tulle._report.editions import hide_small
-from tulle._report.model import Block, Section, Table
+from tulle._report.model import Block, Fact, Section, Table
 from tulle._types import Floats
 from tulle.auditing._measures import Associations
 from tulle.auditing._tables import Aligned
@@ -341,99 +340,87 @@ def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
     return {"id": "structure", "title": "Structure", "text": text, "blocks": blocks}
 
 
+def group_facts(sizes: ArrayLike, levels: ArrayLike | None = None) -> dict[str, int]:
+    """Count the groups: how many, the smallest, the median, how many are smaller than their level.
+
+    >>> group_facts([5, 7, 3], [5, 5, 4])
+    {'groups': 3, 'smallest_group': 3, 'median_group': 5, 'undersized_groups': 1}
+    """
+    counts = np.asarray(sizes, dtype=np.int64)
+    needed = np.ones_like(counts) if levels is None else np.asarray(levels, dtype=np.int64)
+    return {
+        "groups": len(counts),
+        "smallest_group": int(counts.min()),
+        "median_group": int(np.median(counts)),
+        "undersized_groups": int((counts < needed).sum()),
+    }
+
+
 def group_section(
     sizes: ArrayLike,
     levels: ArrayLike | None = None,
     text: str = "The groups of similar records that the release was made from.",
 ) -> Section:
     """Show groups by size and level, for commands that know them and how they are used."""
-    facts = group_facts(sizes, levels)
-    return {
-        "id": "groups",
-        "title": "Groups",
-        "text": text,
-        "blocks": [
-            {
-                "type": "facts",
-                "rows": [
-                    {"name": name.replace("_", " ").capitalize(), "value": value}
-                    for name, value in facts.items()
-                ],
-            },
-            {
-                "type": "chart",
-                "chart": "groups",
-                "title": "Groups by size and level",
-                "help": "Level: the smallest group that a record requires.",
-                "rows": group_rows(sizes, levels),
-            },
-        ],
+    needed = np.ones_like(sizes) if levels is None else np.asarray(levels)
+    kinds, times = np.unique(np.column_stack([sizes, needed]), axis=0, return_counts=True)
+    rows = [
+        {"size": int(size), "level": int(level), "groups": int(n), "count": int(size * n)}
+        for (size, level), n in zip(kinds, times)
+    ]
+    facts: list[Fact] = [
+        {"name": name.replace("_", " ").capitalize(), "value": value}
+        for name, value in group_facts(sizes, levels).items()
+    ]
+    chart: Block = {
+        "type": "chart",
+        "chart": "groups",
+        "title": "Groups by size and level",
+        "help": "Level: the smallest group that a record requires.",
+        "rows": rows,
     }
+    blocks: list[Block] = [{"type": "facts", "rows": facts}, chart]
+    return {"id": "groups", "title": "Groups", "text": text, "blocks": blocks}
+
+
+# What a release's maker says, for the owner only: it may name classes, or count few.
+
+
+def _of_owner(title: str, columns: Sequence[str], rows: list[list[Any]], text: str = "") -> Section:
+    table: Table = {"type": "table", "columns": list(columns), "rows": rows}
+    return {"title": title, "text": text, "blocks": [table], "owner_only": True}
 
 
 def left_out_section(rows: Sequence[Mapping[str, str]]) -> list[Section]:
     """List the columns that are not in the release, why, and what to write to keep each."""
-    if not rows:
-        return []
     words = {"column": "column", "reason": "reason", "to_keep_it": "to keep it"}
     cells = [[row[key] for key in words] for row in rows]
-    return [
-        {
-            "id": "left-out",
-            "title": "Columns left out",
-            "owner_only": True,
-            "blocks": [{"type": "table", "columns": list(words.values()), "rows": cells}],
-        }
-    ]
+    found = _of_owner("Columns left out", [*words.values()], cells)
+    return [{**found, "id": "left-out"}] if rows else []
 
 
 def rules_section(rows: Sequence[Mapping[str, Any]]) -> list[Section]:
-    """Return the rules between columns, and how many released records break each."""
+    """List the rules between columns, and how many released records break each."""
     if not rows:
         return []
-    return [
-        {
-            "id": "rules",
-            "title": "Rules between columns",
-            "owner_only": True,
-            "blocks": [
-                {
-                    "type": "table",
-                    "columns": list(rows[0]),
-                    "rows": [list(row.values()) for row in rows],
-                }
-            ],
-        }
-    ]
+    cells = [list(row.values()) for row in rows]
+    return [{**_of_owner("Rules between columns", list(rows[0]), cells), "id": "rules"}]
 
 
 def notes_section(notes: Sequence[str]) -> list[Section]:
-    """List the notes of a release's maker; they may name classes or count few: owner only."""
     if not notes:
         return []
-    return [
-        {
-            "id": "notes",
-            "title": "Notes from the run",
-            "owner_only": True,
-            "blocks": [{"type": "list", "rows": list(notes)}],
-        }
-    ]
+    told: Block = {"type": "list", "rows": list(notes)}
+    return [{"id": "notes", "title": "Notes from the run", "owner_only": True, "blocks": [told]}]
 
 
 def size_section(tried: Sequence[Mapping[str, Any]], why: str) -> list[Section]:
-    """Return which sizes of groups were judged, if any, and why one was taken."""
+    """List the sizes of groups that were judged, if any, and why one was taken."""
     if not tried:
         return []
     rows = [[row[name] for name in _OF_SIZES] for row in tried]
-    table: Table = {"type": "table", "columns": list(_OF_SIZES.values()), "rows": rows}
-    # an excess may be about few people
-    return [
-        {
-            "title": "Which k",
-            "text": f"{why[:1].upper()}{why[1:]}. A size that a few releases speak for is judged "
-            "by other ones, of other parts of the people.",
-            "blocks": [table],
-            "owner_only": True,
-        }
-    ]
+    text = (
+        f"{why[:1].upper()}{why[1:]}. A size that a few releases speak for is judged by other "
+        "ones, of other parts of the people."
+    )
+    return [_of_owner("Which k", [*_OF_SIZES.values()], rows, text)]

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._attacks.copies import as_bytes, exact_copies
+from tulle._attacks.linkage import as_bytes, exact_copies
 from tulle._attacks.membership import LEAST
-from tulle._attacks.result import AttackResult, pooled
-from tulle._attacks.values import exact_values
+from tulle._attacks.reconstruction import exact_values
+from tulle._attacks.result import AttackResult, Scene, pooled
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, spawn
@@ -228,7 +228,7 @@ def attack_file(tables: Aligned, splits: Splits, rng: np.random.Generator) -> li
     """
     found = []
     if tables.original.people is None:  # of several rows of a person one may be anybody's
-        copies = exact_copies(tables.original, tables.release, rng)
+        copies = exact_copies(Scene(tables.original, tables.release), rng)
         _, times = np.unique(as_bytes(tables.release), return_counts=True)
         found.append(_beside(copies, int(times[times > 1].sum()), len(tables.release)))
     known = next((one for one in splits.attacks if one.name == "exact_values"), None)

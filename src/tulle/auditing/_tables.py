@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from tulle._attacks.copies import as_bytes, is_in
+from tulle._attacks.linkage import as_bytes, is_in
 from tulle._attacks.records import Records
 from tulle._types import Floats, Ints
 from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, nearest_name
@@ -218,7 +218,10 @@ def _replace(
 def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
     """Return one kind for a column; whole and decimal numbers agree, an empty column with any."""
     filled = {which: part for which, part in parts.items() if part.null_count() < len(part)}
-    words = {which: _kind_word(part) for which, part in filled.items()}
+    words = {
+        which: _CLOCKS.get(part.dtype.base_type(), kind_of(part.dtype).value)
+        for which, part in filled.items()
+    }
     distinct = set(words.values())
     if not distinct:
         return Kind.CATEGORY
@@ -232,10 +235,6 @@ def _shared_kind(name: str, parts: Mapping[str, pl.Series]) -> Kind:
         )
     word = distinct.pop()
     return Kind.DECIMAL if word in _CLOCKS.values() else Kind(word)
-
-
-def _kind_word(series: pl.Series) -> str:
-    return _CLOCKS.get(series.dtype.base_type(), kind_of(series.dtype).value)
 
 
 def _is_whole(series: pl.Series) -> bool:
@@ -253,7 +252,9 @@ def entries_of(policy: Any) -> dict[str, Column | Kind | Role]:
     listed = getattr(policy, "columns", policy)
     if listed is None:
         return {}
-    if not isinstance(listed, Mapping) and not _are_columns(listed):
+    if not isinstance(listed, Mapping) and not (
+        isinstance(listed, Sequence) and all(isinstance(column, Column) for column in listed)
+    ):
         raise PolicyError(
             "'policy' must be a Policy, a sequence of Columns, or a mapping from names to a "
             f"Column, a role or a kind. Got a {type(policy).__name__}."
@@ -262,10 +263,6 @@ def entries_of(policy: Any) -> dict[str, Column | Kind | Role]:
         return declared_columns(listed)
     except (ParameterError, DataError) as error:
         raise PolicyError(str(error)) from None
-
-
-def _are_columns(listed: Any) -> bool:
-    return isinstance(listed, Sequence) and all(isinstance(column, Column) for column in listed)
 
 
 def _roles(entries: Mapping[str, Column | Kind | Role]) -> dict[str, Role]:

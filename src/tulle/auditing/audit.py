@@ -44,7 +44,8 @@ from tulle.auditing._database import (
     planned_on_rows,
 )
 from tulle.auditing._fitness import fitness, whole_cells
-from tulle.auditing._fitness_section import fitness_section
+from tulle.auditing._learning import mining
+from tulle.auditing._measures import stated_rules
 from tulle.auditing._people import (
     Register,
     breaches,
@@ -53,9 +54,8 @@ from tulle.auditing._people import (
     uniques,
 )
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
-from tulle.auditing._refits import FITS, worst_cases
-from tulle.auditing._rules import rules_section, stated
 from tulle.auditing._tables import Aligned, align, entries_of, opened, refuse_true_keys
+from tulle.auditing._worst_case import FITS, worst_cases
 from tulle.database.database import Database
 from tulle.errors import ParameterError, nearest_name
 from tulle.table.policy import Policy, load_policy
@@ -303,18 +303,17 @@ def audit(
     people = None
     if all(one is None for one in of_rows):
         people = _people(original, release, control, policy)
-    common: dict[str, Any] = {"target": target, "k": k, "attempts": attempts, "title": title}
+    asked: dict[str, Any] = {"target": target, "k": k, "attempts": attempts, "title": title}
     if people is not None:
-        found = audit_people(people, generator, **common)
+        found = audit_people(people, generator, **asked)
     else:
-        tables = align(original, release, control, policy, earlier)
-        of_table = {"sensitive": sensitive, "known": known, "estimator": estimator}
-        found = audited(tables, generator, **of_table, **common)
+        asked |= {"sensitive": sensitive, "known": known, "estimator": estimator}
+        found = audited(align(original, release, control, policy, earlier), generator, **asked)
     found = found.extended(provenance={"audit seed": seed})
     if isinstance(policy, Policy):
         found = found.extended(context=dict(policy.context))
         if not isinstance(original, Database):
-            found = with_rules(found, policy.rules or (), original, release)
+            found = found.extended(**stated_rules(policy.rules or (), original, release))
     if worst_case is None:
         return found
     fits = FITS if attempts is None else min(FITS, attempts)
@@ -342,50 +341,62 @@ def _people(original: Any, release: Any, control: Any, policy: Any) -> ComparedP
     return people
 
 
-def with_rules(found: Audit, rules: Sequence[str], original: Any, release: Any) -> Audit:
-    """Add which of the policy's rules released rows break."""
-    broken = stated(rules, original, release)
-    if broken is None:
-        return found
-    measured = {"stated_rules_broken": broken.any}
-    return found.extended(metrics=measured, sections=[rules_section(broken)])
-
-
-def audited(
-    tables: Aligned,
-    random_state: RandomState = None,
-    *,
-    target: str | None = None,
-    sensitive: Sequence[str] | None = None,
-    known: Any = None,
-    estimator: Any = None,
-    k: int = 10,
-    attempts: int | None = None,
-    title: str = "Audit of a release",
-    quick: bool = False,
-    attacks: Sequence[AttackResult] | None = None,
-    derived: Sequence[str] = (),
-) -> Audit:
-    """Audit tables that are aligned already; the parameters are those of :func:`audit`.
+@dataclass(frozen=True)
+class AuditRequest:
+    """What is asked of an audit, as in :func:`audit`; the last four are for commands.
 
     ``quick`` is for a verdict without a report: fewer attacks and no pictures. ``attacks`` are
     those that were tried already, on releases made in the same way; ``derived`` columns say more
     of what others say already.
     """
-    tried = _attempts(tables) if attempts is None else attempts
-    target = target_of(tables, target)
-    hidden = secrets_of(tables, sensitive, target, quick)
+
+    target: str | None = None
+    sensitive: Sequence[str] | None = None
+    known: Any = None
+    estimator: Any = None
+    k: int = 10
+    attempts: int | None = None
+    title: str = "Audit of a release"
+    quick: bool = False
+    attacks: Sequence[AttackResult] | None = None
+    derived: Sequence[str] = ()
+
+
+def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> Audit:
+    """Audit tables that are aligned already, with an :class:`AuditRequest`."""
+    asked = AuditRequest(**given)
+    k, quick, attacks = asked.k, asked.quick, asked.attacks
+    tried = _attempts(tables) if asked.attempts is None else asked.attempts
+    target = target_of(tables, asked.target)
+    hidden = secrets_of(tables, asked.sensitive, target, quick)
     seed, generator = seeded(random_state)
 
-    listed = None if known is None else in_register(tables, known)
+    listed = None if asked.known is None else in_register(tables, asked.known)
     attackers = attackers_of(tables, quick)
     if attacks is None:
         attacks = _attacks(tables, hidden, listed, tried, generator, attackers, quick)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
-    metrics, behind = _metrics(tables, distances, found, target, estimator, tried, generator, quick)
+    near, model, peers = spawn(generator, 3)
+    nearness = {}
+    if not quick:
+        nearness = measures.nearness(tables, near, tried) | measures.peers(tables, peers, tried)
+    moved = [row["distance"] for row in distances.values()]
+    metrics = {
+        **measures.structure(tables, found),
+        "marginal_distance": float(np.mean(moved)),
+        "marginal_distance_max": float(np.max(moved)),
+        **nearness,
+    }
+    behind = dict.fromkeys(nearness, min(tried, *map(len, tables.present)))
+    behind |= dict.fromkeys(_OF_EACH_COLUMN, min(found.behind_each.values()))
+    if target is not None:
+        scores, tested = mining(tables, target, asked.estimator, model)
+        metrics |= scores
+        behind |= dict.fromkeys(scores, tested)
+    metrics = {name: value for name, value in metrics.items() if math.isfinite(value)}
     use, people = spawn(generator, 2)
-    fit = fitness(tables, found, target, k, use, quick=quick, derived=derived)
+    fit = fitness(tables, found, target, k, use, quick=quick, derived=asked.derived)
     metrics |= fit.metrics | measures.weighted(tables, k)
     at_risk: list[Section] = []
     if not quick:
@@ -395,22 +406,20 @@ def audited(
         metrics |= uniques(tables, cells, hidden, known) | excess
         metrics |= breaches(tables, cells, hidden, known)
         behind |= dict.fromkeys(_OF_FEW, 0)
+    members = _membership_figures(attacks)
+    told_of = [result.attempts for result in attacks if result.name == "membership"]
     return Audit(
         {
-            "title": title,
-            "summary": _summary(tables, k),
-            "k": k,
-            "records": min(table.n_people for table in tables.present),
-            "compared": min(len(tables.original), len(tables.release)),
+            **_head(tables, k, asked.title),
             "people": tables.original.n_people,
             "apart": 0 if tables.control is None else tables.control.n_people,
-            "metrics": metrics | _membership_figures(attacks),
-            "behind": behind | dict.fromkeys(_membership_figures(attacks), _tried_members(attacks)),
+            "metrics": metrics | members,
+            "behind": behind | dict.fromkeys(members, min(told_of, default=0)),
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": []
             if quick
             else [
-                fitness_section(fit, found.behind_each, k),
+                fit.section,
                 *at_risk,
                 column_section(tables, distances, found.behind_each, k),
                 structure_section(tables, found, k),
@@ -423,38 +432,25 @@ def audited(
                 "audit seed": seed,
                 "attempts": f"at most {tried:,} people per attack; all records are searched",
                 **fit.facts,
-                **_left_out(tables, hidden, sensitive),
+                **_left_out(tables, hidden, asked.sensitive),
             },
         }
     )
 
 
-def audit_people(
-    people: ComparedPeople,
-    random_state: RandomState = None,
-    *,
-    k: int = 10,
-    attempts: int | None = None,
-    target: str | None = None,
-    title: str = "Audit of a release",
-    quick: bool = False,
-    attacks: Sequence[AttackResult] | None = None,
-) -> Audit:
-    """Audit a release of people by their traits, and by their rows.
-
-    ``attacks`` are those that were tried already, on releases made in the same way.
-    """
+def audit_people(people: ComparedPeople, random_state: RandomState, **given: Any) -> Audit:
+    """Audit a release of people by their traits and rows, with what is in the request."""
+    asked = AuditRequest(**given)
     seed, generator = seeded(random_state)
     first, second, third = spawn(generator, 3)
-    tables, traits = people.aligned(quick)
-    target = next((trait.name for trait in traits if target == trait.column), target)
-    found = audited(
-        tables, first, target=target, k=k, attempts=attempts, title=title, quick=quick,
-        attacks=attacks, derived=derived_traits(traits),
-    )  # fmt: skip
+    tables, traits = people.aligned(asked.quick)
+    target = next((trait.name for trait in traits if asked.target == trait.column), asked.target)
+    given |= {"target": target, "derived": derived_traits(traits)}
+    found = audited(tables, first, **given)
     results: list[AttackResult] = []
-    if attacks is None:
-        results = _attacks_on_rows(planned_on_rows(people, tables, traits, attempts), second)
+    if asked.attacks is None:
+        on_rows = planned_on_rows(people, tables, traits, asked.attempts)
+        results = _attacks_on_rows(on_rows, second)
     return found.extended(
         summary=people.summary(),
         metrics=nearer_members(tables, third),
@@ -506,11 +502,7 @@ def unaudited(tables: Aligned, *, k: int, title: str) -> Audit:
     }
     return Audit(
         {
-            "title": title,
-            "summary": _summary(tables, k),
-            "k": k,
-            "records": min(table.n_people for table in tables.present),
-            "compared": min(len(tables.original), len(tables.release)),
+            **_head(tables, k, title),
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
             "where": measures.worst_column(distances),
         }
@@ -572,42 +564,6 @@ def _membership_figures(attacks: Sequence[AttackResult]) -> dict[str, float]:
         for name, value in result.details.items()
         if name.startswith("membership_")
     }
-
-
-def _tried_members(attacks: Sequence[AttackResult]) -> int:
-    return next((result.attempts for result in attacks if result.name == "membership"), 0)
-
-
-def _metrics(
-    tables: Aligned,
-    distances: dict[str, dict[str, Any]],
-    associations: measures.Associations,
-    target: str | None,
-    estimator: Any,
-    attempts: int,
-    generator: np.random.Generator,
-    quick: bool,
-) -> tuple[dict[str, float], dict[str, int]]:
-    """Return the measures, and how many records are behind those that do not use all of them."""
-    near, model, peers = spawn(generator, 3)
-    moved = [row["distance"] for row in distances.values()]
-    nearness = {} if quick else measures.nearness(tables, near, attempts)
-    nearness |= {} if quick else measures.peers(tables, peers, attempts)
-    found = {
-        **measures.structure(tables, associations),
-        "marginal_distance": float(np.mean(moved)),
-        "marginal_distance_max": float(np.max(moved)),
-        **nearness,
-    }
-    behind = {
-        **dict.fromkeys(nearness, min(attempts, *map(len, tables.present))),
-        **dict.fromkeys(_OF_EACH_COLUMN, min(associations.behind_each.values())),
-    }
-    if target is not None:
-        scores, tested = measures.mining(tables, target, estimator, model)
-        found |= scores
-        behind |= dict.fromkeys(scores, tested)
-    return {name: value for name, value in found.items() if math.isfinite(value)}, behind
 
 
 def target_of(tables: Aligned, target: str | None) -> str | None:
@@ -678,15 +634,20 @@ def seeded(random_state: RandomState) -> tuple[Any, np.random.Generator]:
     return seed, as_generator(random_state)
 
 
-def _summary(tables: Aligned, k: int) -> str:
+def _head(tables: Aligned, k: int, title: str) -> Result:
+    """Say what was compared with what."""
     control = "no control"
     if tables.control is not None:
         count = len(tables.control)
         control = f"{count:,} in the control" if count >= k else f"fewer than {k} in the control"
     people = tables.original.n_people
     unit = "" if tables.original.people is None else f" of {people:,} people"
-    return (
-        f"{counted(len(tables.original), 'original record')}{unit}, "
+    return {
+        "title": title,
+        "summary": f"{counted(len(tables.original), 'original record')}{unit}, "
         f"{counted(len(tables.release), 'released record')}, {control}; "
-        f"{counted(len(tables.columns), 'column')}."
-    )
+        f"{counted(len(tables.columns), 'column')}.",
+        "k": k,
+        "records": min(table.n_people for table in tables.present),
+        "compared": min(len(tables.original), len(tables.release)),
+    }

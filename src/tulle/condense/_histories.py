@@ -84,7 +84,7 @@ class Histories:
         sheets = {name: Sheet(name, len(levels), frame.select(self.columns), own)}
         for table in tables:
             sheets[table.name] = Sheet.of(table, settings)
-        placed = self._place(sheets, tables)
+        placed = self._place(sheets, tables, k)
         for table in reversed(tables):
             sheets[table.name].lift(sheets[table.parent], settings, middle=table.parent != name)
         self.notes = [note for sheet in sheets.values() for note in sheet.notes]
@@ -171,7 +171,9 @@ class Histories:
             found[table.name] = owner if above is None else above[owner]
         return found
 
-    def _place(self, sheets: Mapping[str, Sheet], tables: Sequence[RowTable]) -> list[PlacedRule]:
+    def _place(
+        self, sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int
+    ) -> list[PlacedRule]:
         """Find the table of each rule; what rows add up to is left out of their parent."""
         parents = {table.name: table.parent for table in tables}
         named = {
@@ -182,7 +184,8 @@ class Histories:
         placing = Placing(named)
         for text in self.rules or ():
             placing.place(text)
-        self.sums = [s for s in placing.sums if s.column in sheets[s.table].frame.columns]
+        sums = placing.sums if self.rules is not None else _sums_found(sheets, tables, k)
+        self.sums = [s for s in sums if s.column in sheets[s.table].frame.columns]
         for one in self.sums:
             sheet = sheets[one.table]
             sheet.dtypes[one.column] = sheet.frame.schema[one.column]
@@ -323,7 +326,7 @@ class Histories:
 
     def rules_kept(self) -> list[RuleSummary]:
         """Return the rules that are kept, those that were found in the tables among them."""
-        sums = [RuleSummary(one.text, False, 0.0) for one in self.sums]
+        sums = [RuleSummary(one.text, self.rules is None, 0.0) for one in self.sums]
         kept = [RuleSummary(text, True, 0.0) for _, text in self.beginnings]
         for plan in self.plans.values():
             for one, summary in zip(plan.rules, summarise_rules(plan)):
@@ -347,18 +350,7 @@ class Histories:
 
         Without ``sizes``, which levels of single people may have set, in parts of these levels.
         """
-        fewest = fewest_of(self.rests_on().values())
-        cell = f"at least {min(fewest.values())} people"
-        leaf = f"at least {fewest[LEAF_PIECE]}"
-        if not sizes:
-            cell = "at least as many people as nine of ten require"
-            leaf = "as many" if self.exact else "twice as many"
-        return (
-            "Released people are invented, and so is every history. Every value, number of rows "
-            f"and step of time is held by {cell}; every dependence, also that of one row on the "
-            f"row before, rests on {leaf}, of whom nobody counts for more than a small part. A "
-            "history as a whole is a product of such steps: it is not shared by as many people."
-        )
+        return history_sentence(fewest_of(self.rests_on().values()), exact=self.exact, sizes=sizes)
 
     def rests_on(self) -> dict[str, dict[str, int]]:
         """Return for each table what a release shows, and of how many people each piece is."""
@@ -370,6 +362,29 @@ class Histories:
                 shown[LEAF_PIECE] = table.model.leaf
             found[table.name] = shown
         return found
+
+
+def _sums_found(sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int) -> list[Sum]:
+    """Find columns that are what rows add up to in nearly everybody."""
+    found: dict[tuple[str, str], Sum] = {}
+    for table in tables:
+        above, rows = sheets[table.parent], sheets[table.name]
+        assert rows.table is not None
+        several = np.bincount(rows.table.owner, minlength=above.height) > 1
+        who = None if above.table is None else above.table.people
+        if people_among(several, who) < 2 * k:
+            continue
+        wanted = {s.name: numbers_of(s) for s in above.frame if s.dtype.is_numeric()}
+        for part in (series for series in rows.frame if series.dtype.is_numeric()):
+            values = np.nan_to_num(numbers_of(part))
+            sums = np.bincount(rows.table.owner, weights=values, minlength=above.height)
+            for name, total in wanted.items():
+                apart = ~np.isclose(total, sums, rtol=1e-9, atol=1e-6)
+                if people_among(apart, who) <= (1 - CONSTANT) * people_among(apart | True, who):
+                    text = f"{table.parent}.{name} = sum({table.name}.{part.name})"
+                    one = Sum(table.parent, name, table.name, part.name, text)
+                    found.setdefault((table.parent, name), one)
+    return list(found.values())
 
 
 def _equal_beginnings(
@@ -417,7 +432,9 @@ class LinkedRows:
         self.rules, self.person, self.exact, self.accept = rules, person, exact, accept
         self.order = None if order is None else tuple(order)
         self.parts: list[Histories] = []  # several where condensers were merged
+        self.shown: dict[str, int] = {}  # what a release shows, and of how many people at least
         self.notes: list[str] = []
+        self.block = (0, 1)
 
     def fit(self, block: Block, encoder: TableEncoder, grouper: Grouper) -> GroupFacts:
         """Learn from the rows of people, and return what is known of the groups of people."""
@@ -435,6 +452,8 @@ class LinkedRows:
         people = replace(grouper, levels=levels, people=None, sensitive=())
         facts = model.fit(_EVERYBODY, pl.DataFrame(), Schema(), [rows], levels, people)
         self.parts, self.notes = [model], model.notes
+        self.shown = fewest_of(model.rests_on().values())
+        self.block = (0, 1) if block.settled is None else block.settled.block
         # that people of a group are alike says nothing of rows which differ
         return facts if model.tables[0].model is None else replace(facts, degenerate=0)
 
@@ -442,7 +461,7 @@ class LinkedRows:
         """Draw so many people: their rows stand together, in order, under new keys."""
         counts = np.array([part.people.tables[0].model.n_rows for part in self.parts])
         sizes = counts if n is None else rng.multinomial(n, counts / counts.sum())
-        keys = new_keys(int(sizes.sum()), self.dtype, rng)
+        keys = new_keys(int(sizes.sum()), self.dtype, rng, self.block)
         frames, first = [], 0
         for part, size in zip(self.parts, sizes.tolist()):
             drawn, owners = part.draw(size, rng, accept=self.accept)
@@ -472,20 +491,21 @@ class LinkedRows:
         )  # fmt: skip
         both.parts, both.dtype, both.columns = self.parts + other.parts, self.dtype, self.columns
         both.notes = list(dict.fromkeys(self.notes + other.notes))
+        both.shown = fewest_of([self.shown, other.shown])
         return both
 
     def rests_on(self) -> dict[str, int]:
         """Return what a release shows, and of how many people at least each piece is."""
-        return fewest_of(table for part in self.parts for table in part.rests_on().values())
+        return self.shown
 
     def sentence(self, *, sizes: bool = True) -> str:
         """Return in words what every released row was drawn from."""
-        return self.parts[0].sentence(sizes=sizes)
+        return history_sentence(self.shown, exact=self.exact, sizes=sizes)
 
     def limits(self) -> list[str]:
         """Return what this synthesis does not protect."""
         return [
-            *self.parts[0].people.limits(),
+            *Shape(self.rules, exact=self.exact).limits(),
             "A released history as a whole: each of its steps rests on many people, all of them "
             "together on none. What histories reveal is measured, not guaranteed.",
         ]
@@ -505,9 +525,31 @@ def renamed(rule: ColumnRule, names: Mapping[str, str]) -> ColumnRule:
     return replace(rule, parts=parts)
 
 
-def new_keys(n: int, dtype: Any, rng: np.random.Generator) -> pl.Series:
-    """Return new keys in random order, numbers where the old ones were."""
-    numbers = pl.Series(1 + rng.permutation(n))
+def history_sentence(rests_on: Mapping[str, int], *, exact: bool, sizes: bool = True) -> str:
+    """Say what every released row was drawn from."""
+    cell, leaf = f"at least {min(rests_on.values())} people", f"at least {rests_on[LEAF_PIECE]}"
+    if not sizes:
+        cell = "at least as many people as nine of ten require"
+        leaf = "as many" if exact else "twice as many"
+    return (
+        "Released people are invented, and so is every history. Every value, number of rows "
+        f"and step of time is held by {cell}; every dependence, also that of one row on the "
+        f"row before, rests on {leaf}, of whom nobody counts for more than a small part. A "
+        "history as a whole is a product of such steps: it is not shared by as many people."
+    )
+
+
+def new_keys(
+    n: int, dtype: Any, rng: np.random.Generator, block: tuple[int, int] = (0, 1)
+) -> pl.Series:
+    """Draw new keys in random order, numbers where the old ones were.
+
+    Blocks take turns: no two of them have the same key.
+    """
+    which, blocks = block
+    numbers = pl.Series(1 + which + blocks * rng.permutation(n))
     if dtype.is_numeric():
+        if blocks > 1:  # the numbers have gaps, and may not fit into the few bits of the old ones
+            dtype = pl.Int64 if dtype.is_integer() else pl.Float64
         return numbers.cast(dtype)
-    return numbers.cast(pl.String).str.zfill(len(str(n)))
+    return numbers.cast(pl.String).str.zfill(len(str(n * blocks)))

@@ -63,7 +63,6 @@ class RowTable:
     owner: Ints  # the row of the parent
     people: Ints  # the person of each row
     order: tuple[str, ...] | None = None  # None: to be found; empty: as they stand
-    unique: bool = False  # whether the time is part of a key, which no two rows of a parent share
 
     def label(self, column: str) -> str:
         """Return what a column is called in the parent."""
@@ -98,7 +97,6 @@ class FittedRows:
     first: str | None  # the first time,
     last: str | None  # and the last
     constant: dict[str, str]  # columns that do not change: what they are called in the parent
-    made: list[str]  # columns that only serve to draw the rows of a child
     parents: list[str]  # columns of the parent that rows depend on
     fixed: dict[str, str]  # columns of the parent, or of the row before, that rules speak of
     types: dict[str, Any]  # of columns of the row before
@@ -228,7 +226,6 @@ class Sheet:
     rules: list[str] = field(default_factory=list)
     near: list[str] = field(default_factory=list)  # columns from which distances are modelled
     constant: dict[str, str] = field(default_factory=dict)
-    made: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     dtypes: dict[str, Any] = field(default_factory=dict)
 
@@ -293,88 +290,59 @@ class Sheet:
         assert table is not None
         counts = np.bincount(table.owner, minlength=parent.height)
         rows = Sequences(table.owner, counts)
-        none, end = counts == 0, np.cumsum(counts) - 1
-        begin = np.where(none, 0, end - counts + 1)
-        whole = self.summarised()
+        none, whole = counts == 0, self.summarised()
+        up = _Lifting(parent, table, rows, none, np.where(none, 0, rows.begin), settings)
         changes = {c: _changes(whole[c], rows) for c in whole.columns}
         several = max(int((counts > 1).sum()), 1)
         self.least = int(none.sum() < draw_threshold(settings.k, settings.rng))
-        count = table.summary("count")
-        parent._add(_COUNT, Column(count, Kind.INTEGER), pl.Series(counts))
+        parent._add(_COUNT, Column(up.number, Kind.INTEGER), pl.Series(counts))
         for name in whole.columns:
             changing = len(np.unique(table.owner[changes[name]]))
             inner = name in self.frame.columns and self.frame.height
             if inner and name != self.time and changing <= (1 - CONSTANT) * several:
-                self._move(name, parent, whole[name], begin, none, count, exceptions=changing)
+                self._move(up, name, whole[name], exceptions=changing)
         if self.time is not None:
-            self._hand_time(parent, rows, begin, np.maximum(end, 0), none, count, settings)
+            self._hand_time(up, self.time)
         if middle:
-            self._hand_means(parent, rows, none)
+            self._hand_means(up)
         self.frame = self.frame.drop(list(self.constant))
 
-    def _move(
-        self,
-        name: str,
-        parent: Sheet,
-        series: pl.Series,
-        begin: Ints,
-        none: Flags,
-        count: str,
-        *,
-        exceptions: int,
-    ) -> None:
-        assert self.table is not None
-        there = self.table.label(name)
+    def _move(self, up: _Lifting, name: str, series: pl.Series, *, exceptions: int) -> None:
+        there = up.table.label(name)
         self.constant[name] = there
-        parent._add(MOVED, replace(self.schema[name], name=there), value_at(series, begin, none))
-        if none.any():
-            parent.rules.append(f"{quote(there)} is missing if {quote(count)} < 1")
+        up.add(MOVED, replace(self.schema[name], name=there), series, up.begin)
         if exceptions:
             self.notes.append(
                 f"column '{there}' does not change among the rows of nearly everybody: it does in "
                 "nobody's of the release"
             )
 
-    def _hand_time(
-        self,
-        parent: Sheet,
-        rows: Sequences,
-        begin: Ints,
-        end: Ints,
-        none: Flags,
-        count: str,
-        settings: RowDemands,
-    ) -> None:
-        assert self.table is not None
-        assert self.time is not None
-        series, column = self.frame[self.time], self.schema[self.time]
-        first, last = (self.table.summary(f, self.time) for f in ("min", "max"))
-        for name, at in ((first, begin), (last, end)):
-            parent._add(_TIME, replace(column, name=name), value_at(series, at, none))
-            if none.any():
-                parent.rules.append(f"{quote(name)} is missing if {quote(count)} < 1")
-            parent.rules.append(f"{quote(name)} is not missing if {quote(count)} > 0")
+    def _hand_time(self, up: _Lifting, time: str) -> None:
+        series, column, rules = self.frame[time], self.schema[time], up.parent.rules
+        first, last = (up.table.summary(f, time) for f in ("min", "max"))
+        end = np.maximum(np.cumsum(up.rows.counts) - 1, 0)
+        for name, at in ((first, up.begin), (last, end)):
+            up.add(_TIME, replace(column, name=name), series, at)
+            rules.append(f"{quote(name)} is not missing if {quote(up.number)} > 0")
         if series.dtype.is_numeric() or series.dtype.is_temporal():
-            gap = least_gap(numbers_of(series), rows, self.table, settings)
-            more = f" + {gap!r} * ({quote(count)} - 1)" if gap else ""
-            parent.near.append(first)
-            parent.rules.append(f"{quote(last)} >= {quote(first)}{more}")
-            parent.rules.append(f"{quote(last)} = {quote(first)} if {quote(count)} = 1")
+            gap = least_gap(numbers_of(series), up.rows, up.table, up.settings)
+            more = f" + {gap!r} * ({quote(up.number)} - 1)" if gap else ""
+            up.parent.near.append(first)
+            rules.append(f"{quote(last)} >= {quote(first)}{more}")
+            rules.append(f"{quote(last)} = {quote(first)} if {quote(up.number)} = 1")
 
-    def _hand_means(self, parent: Sheet, rows: Sequences, none: Flags) -> None:
+    def _hand_means(self, up: _Lifting) -> None:
         """Hand up what the rows of a parent are like: its other children do not see it else."""
-        assert self.table is not None
-        owner = pl.Series(_WHO, rows.parent)
+        owner = pl.Series(_WHO, up.rows.parent)
         for name in self.frame.columns:
             series = self.frame[name]
             if name in self.constant or name == self.time or not series.dtype.is_numeric():
                 continue
-            there = self.table.summary("mean", name)
+            there = up.table.summary("mean", name)
             means = series.cast(pl.Float64).to_frame().with_columns(owner).group_by(_WHO).mean()
-            every = pl.DataFrame({_WHO: np.arange(len(none))}, schema={_WHO: owner.dtype})
+            every = pl.DataFrame({_WHO: np.arange(len(up.none))}, schema={_WHO: owner.dtype})
             found = every.join(means, on=_WHO, how="left", maintain_order="left")[name].round(6)
-            parent._add(_MEAN, Column(there, Kind.DECIMAL), found)
-            parent.made.append(there)
+            up.parent._add(_MEAN, Column(there, Kind.DECIMAL), found)
 
     def _add(self, rank: int, column: Column, series: pl.Series) -> None:
         self.lifted.append((rank, column, series.alias(column.name)))
@@ -403,8 +371,7 @@ class Sheet:
         )
         fitted = FittedRows(
             table.name, table.parent, names, None, Plan(), None, self.least,
-            table.summary("count"), first, last, dict(self.constant), list(self.made),
-            list(above[1]), {}, {},
+            table.summary("count"), first, last, dict(self.constant), list(above[1]), {}, {},
         )  # fmt: skip
         if not whole.width or not whole.height:
             return fitted, self._complete(whole, above[0])
@@ -495,6 +462,28 @@ class Sheet:
         return pl.DataFrame([*whole, *moved])
 
 
+class _Lifting(NamedTuple):
+    """What rows are to their parents while a table hands up what they have in common."""
+
+    parent: Sheet
+    table: RowTable
+    rows: Sequences
+    none: Flags  # parents without rows
+    begin: Ints
+    settings: RowDemands
+
+    @property
+    def number(self) -> str:
+        return self.table.summary("count")
+
+    def add(self, rank: int, column: Column, series: pl.Series, at: Ints) -> None:
+        """Give parents a column of their rows, missing where they have none."""
+        self.parent._add(rank, column, value_at(series, at, self.none))
+        if self.none.any():
+            rule = f"{quote(column.name)} is missing if {quote(self.number)} < 1"
+            self.parent.rules.append(rule)
+
+
 def _fixed(
     name: str, there: str, shown: pl.DataFrame, above: pl.DataFrame, rows: Sequences
 ) -> pl.Series:
@@ -509,10 +498,13 @@ def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return {name: there for part in parts for name, there in part.items()}
 
 
-def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
+def find_order(
+    frame: pl.DataFrame, schema: Schema, people: Ints, *, standing: bool = True
+) -> str | None:
     """Return the time that rises within people, as rows stand; a date that varies, else none.
 
     Without a time, what is different in every row of a person tells them apart, and orders them.
+    If rows do not stand in an order, a time need only differ among the rows of a person.
     """
     by = np.argsort(people, kind="stable")
     same = people[by][1:] == people[by][:-1]
@@ -532,10 +524,11 @@ def find_order(frame: pl.DataFrame, schema: Schema, people: Ints) -> str | None:
             continue
         steps = np.diff(values)[same]
         falls = len(np.unique(people[by][1:][same][steps < 0]))
-        rising = falls <= (1 - _RISES) * len(np.unique(people))
         moves = float((steps != 0).mean())
+        few = (1 - _RISES) * len(np.unique(people))
+        rising = falls <= few if standing else moves >= _MOVES
         named = dated or bool({"date", "time"} & topics)
-        sure = moves >= _MOVES and (steps > 0).sum() >= LEAST  # whatever it is called
+        sure = standing and moves >= _MOVES and (steps > 0).sum() >= LEAST  # whatever its name
         if moves > 0 and (dated or (rising and (named or sure))):
             found.append((rising * (1 + moves + named), name))
     if found:
@@ -569,7 +562,9 @@ def least_gap(values: Floats, rows: Sequences, table: RowTable, settings: RowDem
             # the step of a clock, which many share, or just the shortest of many steps
             least = step if people_among(known & (steps == step), people) >= enough else 0.0
             break
-    if table.unique and not least:  # the finest that times are written, never one person's step
+    ties = people_among(known & (steps == 0), people)
+    if known.any() and not least and ties < enough:  # or they would come where nobody has any
+        # the finest that times are written, never one person's step
         least = next((unit for unit in _UNITS if _lie_on(values, unit)), _UNITS[-1])
     return float(least)
 

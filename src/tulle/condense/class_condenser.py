@@ -15,7 +15,7 @@ from tulle._random import RandomState, as_generator
 from tulle._types import Ints
 from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, units_of
 from tulle.condense._diversity import locate_sensitive
-from tulle.condense._estimators import note_features
+from tulle.condense._estimators import Estimator, check_is_fitted, note_features, takes_any_table
 from tulle.condense._grouping import Watcher
 from tulle.condense._levels import check_levels, feasible, locate_levels, locate_people
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _DEFAULT_MIN_GROUP = 10
 
 
-class ClassCondenser(CondensedTable):
+class ClassCondenser(CondensedTable, Estimator):
     """Condense each class of a labelled table on its own, with exact labels, for training.
 
     Parameters
@@ -200,6 +200,7 @@ class ClassCondenser(CondensedTable):
         pair of tables
             ``(X_new, y_new)``.
         """
+        check_is_fitted(self, "groups_")
         drawn = self._sampled(n_samples, where, accept=self._template.accept_broken_rules)
         codes = drawn[LABEL_CODES].to_numpy()
         return self._exit.leave(drawn.select(list(self._encoder.codecs))), self._labels.leave(codes)
@@ -289,7 +290,7 @@ class ClassCondenser(CondensedTable):
         return template._crowd(demands, kept, people, rng)
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+        tags = takes_any_table(super().__sklearn_tags__())
         tags.target_tags.required = True
         return tags
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-class CondensedTable(GroupAttributes, Estimator):
+class CondensedTable(GroupAttributes):
     """What condensers of a table share once they are fitted: what they know, and the draw."""
 
     _synthesis: Shape | Papers | LinkedRows
@@ -119,11 +119,8 @@ class CondensedTable(GroupAttributes, Estimator):
     def _rule_plan(self) -> Any:
         return self._synthesis.plan
 
-    def __sklearn_tags__(self) -> Tags:
-        return takes_any_table(super().__sklearn_tags__())
 
-
-class Condenser(CondensedTable):
+class Condenser(CondensedTable, Estimator):
     """Condense a table into statistics of at least ``k`` people and draw a look-alike from them.
 
     Columns are cut into cells that at least ``k`` people hold, forests with leaves of at least
@@ -332,7 +329,8 @@ class Condenser(CondensedTable):
         table, or pair of tables
             The kind of table that was fitted; ``(X_new, y_new)`` if it was fitted with a target.
         """
-        return self._border.leave(self._sampled(n_samples, where, accept=self.accept_broken_rules))
+        drawn = self._sampled(n_samples, where, accept=self.accept_broken_rules)
+        return self._border.leave(drawn)
 
     def impute(self, X: Any) -> Any:
         """Fill in the missing values of a table from the model: a tool for the owner of the data.
@@ -445,11 +443,14 @@ class Condenser(CondensedTable):
         levels, _ = locate_levels(frame, None, schema, plain=False)
         demands, kept = self._demands(levels, frame.height)
         people, sensitive = locate_people(frame, schema), locate_sensitive(frame, schema)
+        if people is None and settled.person is not None:
+            people = np.arange(frame.height)  # in this block nobody has several rows
         whole = Block(frame, demands, people, sensitive, classes, settled)
         crowd = self._crowd(demands, kept, people, rng)
         self._totals = WeightTotals.of(frame, schema, crowd, kept, exact=self.exact_totals)
         self._rng = rng
-        self._learn(whole.at(kept), encoder, None, withheld=int((~kept).sum()))
+        withheld = int((~kept).sum())
+        self._learn(whole.at(kept), encoder, None, withheld=withheld, person=settled.person)
         return self
 
     def _learn(
@@ -475,11 +476,9 @@ class Condenser(CondensedTable):
         self.notes_ = notes + rule_notes(self.rules, self.rules_)
 
     def _weaker(self) -> list[str]:
-        """List where protection is weaker than it looks."""
         return fact_notes(self.groups_, exact=self.exact_totals)
 
     def _unfitted(self, person: str | None = None) -> Shape | Papers | LinkedRows:
-        """Return the synthesis that the parameters ask for."""
         if person is not None:
             return LinkedRows(
                 self.rules, person, self.order,
@@ -546,6 +545,9 @@ class Condenser(CondensedTable):
             )
         check_choice("Condenser", "on_infeasible", self.on_infeasible, ON_INFEASIBLE)
         check_flag("Condenser", "accept_broken_rules", self.accept_broken_rules)
+
+    def __sklearn_tags__(self) -> Tags:
+        return takes_any_table(super().__sklearn_tags__())
 
 
 # Two condensed tables as one: their groups side by side, on the scales of both together.

@@ -25,10 +25,19 @@ from tulle.auditing._gates import check_limits
 from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError, nearest_name
 from tulle.exploring._choice import Choice, Scale, choose, latest, scaled
-from tulle.exploring._folder import Folder, data_digest, point_name
 from tulle.exploring._page import page_of
-from tulle.exploring._points import People, Point, PointSettings, Spec, audit_of, measured, planned
-from tulle.exploring._utility import check_scoring
+from tulle.exploring._points import (
+    Folder,
+    People,
+    Point,
+    PointSettings,
+    Spec,
+    audit_of,
+    data_digest,
+    measured,
+    planned,
+    point_name,
+)
 from tulle.guessing.columns import infer_columns
 from tulle.table._frames import enter
 from tulle.table.schema import Column, Role, Schema
@@ -260,51 +269,49 @@ def explore(
     ('the records themselves', 'bad')
     """
     check_choice("explore", "task", task, TASKS)
-    check_scoring(scoring, task)
+    _check_scoring(scoring, task)
     _check(k, methods, rounds, gates)
     place = Folder(folder)
     seed = _seed(random_state, place)
     people = _people(table, control, holdout, target, columns, seed)
     limits = {name: float(limit) for name, limit in (gates or {}).items()}
     settings = PointSettings(seed, task, scoring, attempts, limits)
-    found: list[Point] = []
-    try:
-        _measure(found, people, settings, place, k, methods, rounds, progress)
-    finally:  # also if somebody stopped it
-        if found:
-            finish(Exploration(found, command=command), place)
-    return Exploration(found, command=command)
-
-
-def finish(found: Exploration, place: Folder) -> None:
-    """Write the summary and the page of what there is."""
-    if place.path is not None:
-        place.write("explore.json", json.dumps(plain(found.to_dict())))
-        place.write("explore.html", found.html())
-
-
-def _measure(
-    found: list[Point],
-    people: People,
-    settings: PointSettings,
-    place: Folder,
-    k: Sequence[int],
-    methods: Sequence[str],
-    rounds: Sequence[str],
-    progress: Progress | None,
-) -> None:
-    """Measure the points that are not there yet, in order, and hand each on at once."""
     work = _work(people, settings, k, methods, rounds)
-    with bar("releases", len(work)) as advance:
-        for done, (spec, some, how, name) in enumerate(work, 1):
-            point = place.point(name)
-            if point is None:
-                point = measured(name, spec, some, how)
-                place.keep(point)
-            found.append(point)
-            advance(1, note=spec.label)
-            if progress is not None:
-                progress(point, done, len(work))
+    found = Exploration([], command=command)
+    try:
+        with bar("releases", len(work)) as advance:
+            for done, (spec, some, how, name) in enumerate(work, 1):
+                point = place.point(name)
+                if point is None:
+                    point = measured(name, spec, some, how)
+                    place.keep(point)
+                found.points.append(point)
+                advance(1, note=spec.label)
+                if progress is not None:
+                    progress(point, done, len(work))
+    finally:  # also if somebody stopped it
+        if found.points and place.path is not None:
+            place.write("explore.json", json.dumps(plain(found.to_dict())))
+            place.write("explore.html", found.html())
+    return found
+
+
+def _check_scoring(scoring: str | None, task: str) -> None:
+    """Refuse a name that scikit-learn has no scorer for, and one that nothing would use."""
+    from sklearn.metrics import get_scorer_names
+
+    if scoring is not None and task == "clusters":
+        raise ParameterError(
+            "The 'scoring' parameter of explore is for task='predict': clusters are scored by how "
+            "well they agree.",
+            parameter="scoring",
+        )
+    if scoring is not None and scoring not in get_scorer_names():
+        raise ParameterError(
+            f"The 'scoring' parameter of explore is one of scikit-learn's scorers, such as "
+            f"'balanced_accuracy', 'roc_auc' or 'r2'. Got '{scoring}'.",
+            parameter="scoring",
+        )
 
 
 def _work(
@@ -395,14 +402,9 @@ def _people(
             )
         return People(frame, outside.select(frame.columns), known)
     whole = People(frame, frame.clear(), known)
-    share = _enough_apart(whole.count) if holdout is None else holdout
+    share = min(_MOST_APART, max(0.1, _APART / max(1, whole.count))) if holdout is None else holdout
     rows = split_rows(frame, share, person=whole.person, target=whole.target, random_state=seed)
     return replace(whole, members=frame[rows.members], control=frame[rows.control])
-
-
-def _enough_apart(people: int) -> float:
-    """Return the share to keep out: a tenth, or as much of a small table as decides something."""
-    return min(_MOST_APART, max(0.1, _APART / max(1, people)))
 
 
 def _columns(frame: pl.DataFrame, target: str | None, columns: Any) -> tuple[Column, ...]:

@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._people import people_among
-from tulle._types import Floats, Ints
+from tulle._people import distinct_people, people_among
+from tulle._types import Flags, Floats, Ints
 
 EXACT = 2**53  # whole numbers up to here are exact as floats
 _DIGITS = 1e-12  # relative: what a file may cut from the seventeen digits of a float
 _DECIMALS = 13  # with so many a float is as it comes
 _DECIMALS_OF_SINGLES = 6
+_MOST_ZEROS, _SEVERAL_ROUND = 6, 5  # zeros at the end of numbers; different numbers that have them
 _DAY = 86_400
 HOUR = 3600 * 10**9  # nanoseconds, in which times of day are counted
 HOURS = np.arange(25.0)
 _TRACE = 1e-6  # of the records: what an empty hour counts
+_RAREST = 0.02  # of the records: those at hours that hardly anybody has
 _FEW = 0.05  # of the records: those at hours that are not kept
 
 
@@ -89,6 +91,16 @@ def common_decimals(values: Floats, people: Ints | None, few: float, dtype: Any)
     return decimals_of(values, dtype)
 
 
+def common_tens(values: Floats, people: Ints | None, few: float) -> int:
+    """Return how many zeros whole numbers end with, but for those of fewer than ``few`` people."""
+    for zeros in range(_MOST_ZEROS, 0, -1):
+        round_ones = values % 10.0**zeros == 0
+        several = len(np.unique(values[round_ones])) >= _SEVERAL_ROUND
+        if several and people_among(~round_ones, people) < few:
+            return zeros
+    return 0
+
+
 def emptiest_hour(ticks: Ints) -> int:
     """Return the hour around which the fewest times of day lie, in nanoseconds."""
     counts = np.bincount(ticks // HOUR % 24, minlength=24)
@@ -101,16 +113,27 @@ def hours_of_day(hours: Floats, people: Ints | None, enough: float) -> tuple[flo
     """Return the share of records before each hour; nothing if it would rest on too few people.
 
     Hours are taken together until enough people are in them, if it can be without a gap; those of
-    the few beyond are as empty ones. These keep a trace, so that a clock that shows them can be
-    read.
+    the few beyond, and the rarest, are as empty ones: with its neighbours, an hour that two people
+    have would be one of many. These keep a trace, so that a clock that shows them can be read.
     """
     places = np.clip(hours.astype(np.int64), 0, 23)
+    common = ~_are_rarest(places, people, enough)
+    places = places[common]
+    people = None if people is None else people[common]
     for parted in (True, False):
         shares = _taken_together(places, people, enough, parted=parted) / max(len(places), 1)
         if shares.sum() >= 1 - _FEW:
             before = np.r_[0.0, np.cumsum(shares + _TRACE)]
             return tuple((before / before[-1]).tolist())
     return ()
+
+
+def _are_rarest(places: Ints, people: Ints | None, enough: float) -> Flags:
+    """Tell which records are at the rarest hours: of a few people each, and few all together."""
+    held, counts = distinct_people(places, people, 24), np.bincount(places, minlength=24)
+    rare = [hour for hour in np.argsort(counts, kind="stable").tolist() if held[hour] < enough / 4]
+    within = np.cumsum(counts[rare]) <= _RAREST * len(places)
+    return np.isin(places, np.array(rare, dtype=np.int64)[within])
 
 
 def _taken_together(places: Ints, people: Ints | None, enough: float, *, parted: bool) -> Floats:

@@ -17,9 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tulle._attacks.linkage import linkage
-from tulle._attacks.nearest import nearest
-from tulle._attacks.records import Records
-from tulle._metrics.loss import interval_widths
+from tulle._attacks.records import Records, nearest
+from tulle._attacks.result import Scene
+from tulle._metrics.marginals import interval_widths
 from tulle._metrics.models import Lesson, asked, taught
 from tulle._types import Floats, Ints
 from tulle.condense._classes import read_labels
@@ -288,11 +288,10 @@ def _beside_nearest(
 
 def _risk(split: Split, released: NDArray[np.float64], rng: np.random.Generator) -> float:
     """Return how many more of the people in the data a linkage attack finds than of strangers."""
-    result = linkage(
+    scene = Scene(
         split.records(split.matrix[split.train], split.train),
         split.records(released),
-        rng,
-        control=split.records(split.matrix[split.test], split.test),
-        attempts=ATTEMPTS,
+        split.records(split.matrix[split.test], split.test),
+        ATTEMPTS,
     )
-    return float(result.risk)
+    return float(linkage(scene, rng).risk)

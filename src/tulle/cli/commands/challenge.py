@@ -43,10 +43,14 @@ def command(
         seconds = 600.0
     with output.working(as_json):
         found = challenge(source, seconds=seconds, command=output.command_line(), **arguments)
+    steps = [{**step._asdict(), "seconds": round(step.seconds, 1)} for step in found.steps]
+    on = "Stopped by hand: the same command goes on. " if found.stopped else ""
     output.show(
         found.summary,
         title="Challenge",
         as_json=as_json,
-        tables={"steps": [step._asdict() for step in found.steps]},
-        notes=[f"page  {arguments['output']}/{PAGE}"],
+        tables={"steps": steps},
+        notes=[on + found.said, f"page  {arguments['output']}/{PAGE}"],
     )
+    if found.stopped:
+        raise SystemExit(130)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tulle._jit import inlined, kernel
+from tulle._jit import inlined, int64, kernel
 from tulle._types import Floats, Ints
 
 
@@ -81,14 +81,11 @@ def explore(centres: Floats, near: Ints, far: Floats, depth: int) -> None:
                     insert(near, far, c, a, value)
 
 
+@kernel
 def relist(centres: Floats, sizes: Ints, near: Ints, far: Floats) -> None:
     """Correct the lists after centroids have moved and groups have gone."""
-    _relist(centres, sizes, near, far, np.empty(near.shape[1], dtype=np.int64))
-
-
-@kernel
-def _relist(centres: Floats, sizes: Ints, near: Ints, far: Floats, old: Ints) -> None:
     width = near.shape[1]
+    old = np.empty(width, int64)
     for a in range(len(near)):
         for i in range(width):
             old[i] = near[a, i]

@@ -122,6 +122,7 @@ def split(cells: GridCells, a: int, b: int) -> float:
     return gain * cells.size[a] * size / count
 
 
+@kernel
 def restructure(
     cells: GridCells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int
 ) -> float:
@@ -129,18 +130,8 @@ def restructure(
 
     ``free`` holds ``idle`` numbers of empty groups, and has room for all.
     """
-    width = near.shape[1]
-    sizes, centres = np.empty(width, dtype=np.int64), np.empty((width, cells.centres.shape[1]))
-    return _restructure(cells, near, changed, turn, least, free, idle, sizes, centres)
-
-
-@kernel
-def _restructure(
-    cells: GridCells, near: Ints, changed: Ints, turn: int, least: float, free: Ints, idle: int,
-    sizes: Ints, centres: Floats,
-) -> float:  # fmt: skip
-    total = 0.0
-    width = near.shape[1]
+    total, width = 0.0, near.shape[1]
+    sizes, centres = np.empty(width, int64), np.empty((width, cells.centres.shape[1]))
     for a in range(len(near)):
         if cells.size[a] < 2:
             continue

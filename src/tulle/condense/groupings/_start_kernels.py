@@ -81,6 +81,7 @@ def spread_axis(
             axis[j] = turned[j] / np.sqrt(norm)
 
 
+@kernel
 def cut_blocks(
     points: Floats, rows: Ints, leaf: int, unit: int, rounds: int, state: Any, bounds: Ints
 ) -> int:
@@ -90,17 +91,9 @@ def cut_blocks(
     rounds of power iteration from a random start give other cuts each time. Returns how many
     blocks there are.
     """
-    keys, axes = np.empty(len(rows)), np.empty((2, points.shape[1]))
-    pending = np.full(64, len(rows))
-    return _cut_blocks(points, rows, leaf, unit, rounds, state, bounds, keys, axes, pending)
-
-
-@kernel
-def _cut_blocks(
-    points: Floats, rows: Ints, leaf: int, unit: int, rounds: int, state: Any, bounds: Ints,
-    keys: Floats, axes: Floats, pending: Ints,
-) -> int:  # fmt: skip
-    d, axis, turned = points.shape[1], axes[0], axes[1]
+    d = points.shape[1]
+    keys, axis, turned, pending = np.empty(len(rows)), np.empty(d), np.empty(d), np.empty(64, int64)
+    pending[0] = len(rows)
     waiting, low, found = 1, int64(0), 0
     while waiting > 0:
         high = pending[waiting - 1]
@@ -219,6 +212,7 @@ def take(
     return left
 
 
+@kernel
 def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: Ints) -> int:
     """Run MDAV on the records in the columns; destroy the input and return the next free number.
 
@@ -226,18 +220,8 @@ def mdav_block(columns: Floats, levels: Ints, rows: Ints, number: int, groups: I
     as many as it asks for: all others ask for less, so that every group is valid at once.
     """
     d, count = columns.shape
-    places = np.empty(count, dtype=np.int64)
-    return _mdav_block(
-        columns, levels, rows, number, groups, np.empty(count), places, np.empty(count), np.empty(d)
-    )
-
-
-@kernel
-def _mdav_block(
-    columns: Floats, levels: Ints, rows: Ints, number: int, groups: Ints,
-    heap: Floats, places: Ints, away: Floats, point: Floats,
-) -> int:  # fmt: skip
-    d, count = columns.shape
+    heap, places = np.empty(count), np.empty(count, int64)
+    away, point = np.empty(count), np.empty(d)
     while count > 0:
         for j in range(d):
             total = 0.0
@@ -265,6 +249,7 @@ def _mdav_block(
     return number
 
 
+@kernel
 def peel(columns: Floats, radii: Floats, levels: Ints, most: int, work: int, groups: Ints) -> int:
     """Group the outermost records, each with its nearest of those that ask for no more.
 
@@ -273,16 +258,7 @@ def peel(columns: Floats, radii: Floats, levels: Ints, most: int, work: int, gro
     grouped; stops after ``most`` records or ``work`` distances. Returns the number of groups.
     """
     d, n = columns.shape
-    room = np.empty(n), np.empty(n, dtype=np.int64), np.empty(n), np.empty(d)
-    return _peel(columns, radii, levels, most, work, groups, *room)
-
-
-@kernel
-def _peel(
-    columns: Floats, radii: Floats, levels: Ints, most: int, work: int, groups: Ints,
-    heap: Floats, places: Ints, away: Floats, point: Floats,
-) -> int:  # fmt: skip
-    d, n = columns.shape
+    heap, places, away, point = np.empty(n), np.empty(n, int64), np.empty(n), np.empty(d)
     number = 0
     done = 0
     for first in range(n):

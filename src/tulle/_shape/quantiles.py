@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._shape.columns import Owners, weigh_people
+from tulle._shape.columns import Owners, rounded, weigh_people
 from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9  # people are sums of fractions
@@ -48,6 +48,7 @@ class Quantiles:
     cuts: Floats  # (m - 1,), a value up to cuts[i] belongs to a piece up to i
     cells: Ints  # (m,), the cell of each piece, ascending from 0 without gaps
     decimals: int | None
+    step: int = 1  # in the last decimal
 
     @property
     def n_cells(self) -> int:
@@ -90,8 +91,7 @@ class Quantiles:
 
     def _within(self, piece: Ints, part: Floats) -> Floats:
         low, high = self.low[piece], self.high[piece]
-        values = low + part * (high - low)
-        return values if self.decimals is None else np.round(values, self.decimals) + 0.0
+        return rounded(low + part * (high - low), self.decimals, self.step)
 
 
 def _risen(cells: Ints, order: Singles, rng: np.random.Generator) -> Floats:
@@ -111,6 +111,7 @@ def fit_quantiles(
     *,
     owners: Owners | None = None,
     decimals: int | None = None,
+    step: int = 1,
     coded: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Quantiles:
@@ -122,6 +123,8 @@ def fit_quantiles(
         Whose the rows are; each its own person's by default.
     decimals : int, optional
         What values are rounded to.
+    step : int
+        Of how many of the last decimal values are whole multiples.
     coded : bool
         Whether values are codes, of which none may be invented: all people count for atoms.
     rng : numpy Generator, optional
@@ -138,7 +141,7 @@ def fit_quantiles(
     distinct, place = np.unique(values, return_inverse=True)
     held: Floats = owners.holders(place, len(distinct)).astype(float)
     atom = held >= enough - _SLACK
-    unit = None if decimals is None else 10.0**-decimals
+    unit = None if decimals is None else step * 10.0**-decimals
     if unit is not None and not coded:
         atom = _heaps(distinct, held, atom, enough, unit)
 
@@ -164,7 +167,7 @@ def fit_quantiles(
     shares = weight / weight.sum()
     if rng is not None:  # once and for all: many draws must not average to the true shares
         shares = rng.multinomial(len(values), shares) / len(values)
-    return Quantiles(low, high, shares, cuts, cells, decimals)
+    return Quantiles(low, high, shares, cuts, cells, decimals, step)
 
 
 def find_heaps(values: Floats, people: Floats, enough: float, most: int) -> list[float]:

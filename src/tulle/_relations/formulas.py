@@ -211,8 +211,8 @@ class Numbers:
             used = (z != 0) & ~np.isnan(z) & ~np.isnan(value)
             if used.sum() < _FEW_LEVELS or (value[z == 0] != 0).any():
                 continue
-            away = np.nan_to_num(base[used], nan=np.inf) - (value[used] / z[used])[:, None]
             with np.errstate(all="ignore"):
+                away = np.nan_to_num(base[used], nan=np.inf) - (value[used] / z[used])[:, None]
                 start = np.median(away, axis=0)
                 slack = closeness(self.units[target], np.abs(value[used]))[:, None]
                 misses = (np.abs((away - start) * z[used][:, None]) > slack).sum(axis=0)

@@ -53,17 +53,14 @@ class Owners(NamedTuple):
 
     @classmethod
     def of(cls, people: Ints | None, n: int, counted: Flags | None = None) -> Self:
-        """Return the owners of ``n`` rows, of which only some may be counted."""
         weights = weigh_people(people, n)
         return cls(weights if counted is None else np.where(counted, weights, 0.0), people)
 
     @property
     def counted(self) -> Flags:
-        """Return which rows may be learnt from."""
         return self.weights > 0
 
     def take(self, rows: Flags | Ints | slice) -> Owners:
-        """Return the owners of some rows."""
         return Owners(self.weights[rows], None if self.people is None else self.people[rows])
 
     def holders(self, keys: Integers, size: int) -> Ints:
@@ -73,7 +70,6 @@ class Owners(NamedTuple):
         return distinct_people(np.where(self.counted, keys, -1), self.people, size)
 
     def n_people(self) -> int:
-        """Return how many different people there are to learn from."""
         return people_among(self.counted, self.people)
 
     def numbered(self) -> Ints:
@@ -100,12 +96,10 @@ def weigh_people(people: Ints | None, n: int) -> Floats:
 
 
 def cells_of(column: Column) -> Floats | Ints:
-    """Return the array of a column, whatever its kind."""
     return column.values if isinstance(column, NumberColumn) else column.codes
 
 
 def missing_of(column: Column) -> Flags:
-    """Return where a column is missing."""
     return np.isnan(column.values) if isinstance(column, NumberColumn) else column.codes < 0
 
 
@@ -126,7 +120,6 @@ def rounded(values: Floats, decimals: int | None, step: int = 1) -> Floats:
 
 
 def take_rows(column: Column, rows: Ints) -> Column:
-    """Return some rows of a column."""
     if isinstance(column, NumberColumn):
         return replace(column, values=column.values[rows])
     moved = None if column.moved is None else column.moved[rows]

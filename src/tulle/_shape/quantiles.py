@@ -52,16 +52,13 @@ class Quantiles:
 
     @property
     def n_cells(self) -> int:
-        """Return the number of cells."""
         return int(self.cells[-1]) + 1 if len(self.cells) else 0
 
     def encode(self, values: Floats) -> Ints:
-        """Return the cell of each value."""
         borders = self.cuts[np.diff(self.cells) > 0]  # fewer than cuts, and found sooner
         return np.searchsorted(borders, values, side="left")
 
     def draw(self, cells: Ints, rng: np.random.Generator, order: Singles | None = None) -> Floats:
-        """Return a value from each of the given cells; those of one cell rise with ``order``."""
         rises = np.cumsum(self.shares)
         every = np.arange(self.n_cells)
         first = np.searchsorted(self.cells, every, side="left")
@@ -79,7 +76,6 @@ class Quantiles:
         return self._within(piece, np.clip(part, 0.0, 1.0))
 
     def at(self, ranks: Floats, rng: np.random.Generator) -> Floats:
-        """Return the values of uniform ranks in [0, 1)."""
         rises = np.cumsum(self.shares)
         piece = np.minimum(np.searchsorted(rises, ranks, side="right"), len(rises) - 1)
         return self._within(piece, rng.random(len(piece)))
@@ -117,19 +113,10 @@ def fit_quantiles(
 ) -> Quantiles:
     """Find atoms and blocks of a column without missing values, which at least ``k`` people hold.
 
-    Parameters
-    ----------
-    owners : Owners, optional
-        Whose the rows are; each its own person's by default.
-    decimals : int, optional
-        What values are rounded to.
-    step : int
-        Of how many of the last decimal values are whole multiples.
-    coded : bool
-        Whether values are codes, of which none may be invented: all people count for atoms.
-    rng : numpy Generator, optional
-        Chooses the half of the people that blocks are made of, and how many people from ``k`` to
-        ``1.5 k`` are enough. Without it blocks are made of all, and ``k`` are enough.
+    Values are multiples of ``step`` of the last decimal. Of ``coded`` ones none may be invented:
+    all people count for atoms. ``rng`` chooses the half
+    of the people that blocks are made of, and how many people from ``k`` to ``1.5 k`` are enough.
+    Without it blocks are made of all, and ``k`` are enough.
     """
     owners = Owners.of(None, len(values)) if owners is None else owners
     # in a table of fewer than 1.5 k people, all of them are enough

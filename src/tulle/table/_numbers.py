@@ -395,12 +395,19 @@ class NumberCodec:
                 crowd = Crowd.of_kept(self.least, inside, people)
                 self._fit_bounds(present, crowd, inside)
 
-    def widen(self, block: Floats) -> None:
+    def widen(
+        self,
+        block: Floats,
+        people: Integers | None = None,
+        farthest: list[dict[int, int]] | None = None,
+    ) -> None:
         """Let the range grow by the values of more records.
 
-        It grows to where at least ``least`` of them lie beyond it.
+        It grows to where at least ``least`` of them lie beyond it, or as many ``people``, of whom
+        ``farthest`` remembers where they count on each side.
         """
-        present = block[is_present(block), 0] if self.extra else block[:, 0]
+        inside = is_present(block) if self.extra else np.ones(len(block), dtype=bool)
+        present = block[inside, 0]
         if not self.fixed and len(present):
             low, high = float(present.min()), float(present.max())
             if self.least == 1 or not self.observed:
@@ -409,7 +416,10 @@ class NumberCodec:
             else:
                 self.tails = self.tails or Tails.of(self.low, self.high)
                 if low < self.tails.low or high > self.tails.high:  # else they count nowhere
-                    self.tails = self.tails.with_values(present)
+                    if people is None or farthest is None:
+                        self.tails = self.tails.with_values(present)
+                    else:
+                        self.tails = self.tails.with_people(present, people[inside], farthest)
                     self.low, self.high = self.tails.bounds(self.least)
         if self.pair is not None and not np.isin(present, self.pair).all():
             self.pair = None

@@ -256,7 +256,6 @@ class NumberCodec:
         return problems + self._unseen(states)
 
     def encode(self, series: pl.Series, out: Floats) -> None:
-        """Write the dimensions of a column into ``out``, (n, width)."""
         values, states, problems = self._read(series)
         refuse(problems or self._unseen(states))
         if not self.extra and not self.too_few[0]:
@@ -563,7 +562,6 @@ class NumberCodec:
         self._share_weight(spread, float((rates * (1 - rates)).sum()))
 
     def rescale(self, variances: Floats) -> None:
-        """Take the scales from the variances of the dimensions."""
         self._share_weight(float(np.sqrt(variances[0])), float(variances[1:].sum()))
 
     def _share_weight(self, spread: float, indicators: float) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 
 from benchmarks.people_measures import (
     coefficients,
@@ -51,7 +52,75 @@ def main(quick: bool = False) -> None:
     panels(quick)
     baseball(quick)
     levels(quick)
+    outlier(quick)
     prize(quick)
+
+
+def outlier(quick: bool = False) -> None:
+    """Ask whether releases tell that one person is in linked tables, and whose rows others know.
+
+    The share of pairs of releases (with the person, without) in which a figure of the first is
+    the larger: .5 tells nothing. Beside a person far out are an ordinary one, and nobody: other
+    seeds.
+    """
+    seeds = 6 if quick else 60
+    found = {
+        who: [_figures(DatabaseCondenser(10, random_state=first + seed).fit(_visits(who)).sample())
+              for seed in range(seeds)]
+        for who, first in (("nobody", 0), ("far out", 0), ("ordinary", 0), ("", 10_000))
+    }  # fmt: skip
+    rows = []
+    for name in found["nobody"][0]:
+        without = np.array([one[name] for one in found["nobody"]])
+        shares = []
+        for who in ("far out", "ordinary", ""):
+            own = np.array([one[name] for one in found[who]])[:, None]
+            shares.append(float(((own > without) + 0.5 * (own == without)).mean()))
+        rows.append([name, *shares])
+    write_table(
+        "database_outlier",
+        "One person more in linked tables, k = 10",
+        ["figure of the release", "far out", "ordinary", "nobody"],
+        rows,
+        notes=f"150 people, {seeds} releases each way; the error of a share is about "
+        f"{(1 / 6 / seeds) ** 0.5:.2f}.",
+        quick=quick,
+        seed=0,
+    )
+
+
+def _visits(who: str) -> Database:
+    """Make 150 people with one to six visits, and one more: nobody, ordinary, or far out."""
+    rng = np.random.default_rng(5)
+    born, counts = rng.integers(1940, 1990, 150), rng.integers(1, 7, 150)
+    of = np.repeat(np.arange(150), counts)
+    first, gaps = rng.integers(10_000, 13_000, 150), rng.integers(20, 200, len(of))
+    day = first[of] + np.concatenate([np.cumsum(gaps[of == p]) for p in range(150)])
+    cost = rng.normal(100, 15, len(of)).round(1)
+    more = {"far out": (1900, range(1000, 16_001, 3000), 900.0),
+            "ordinary": (1965, range(11_500, 11_701, 100), 100.0)}  # fmt: skip
+    if who in more:
+        year, days, price = more[who]
+        born, of, day = np.r_[born, year], np.r_[of, [150] * len(days)], np.r_[day, list(days)]
+        cost = np.r_[cost, [price] * len(days)]
+    people = pl.DataFrame({"id": np.arange(len(born)), "born": born})
+    days_of = np.datetime64("1970-01-01") + day
+    visits = pl.DataFrame({"id": of, "day": days_of, "cost": cost})
+    return Database({"people": people, "visits": visits}, people="people", key="id",
+                    links={"visits": ("id", "people")}, order={"visits": ["day"]})  # fmt: skip
+
+
+def _figures(made: dict[str, Any]) -> dict[str, float]:
+    days = pl.col("day").cast(pl.Date).to_physical()
+    visits = made["visits"].with_columns(days).sort("id", "day", maintain_order=True)
+    steps = visits.select(pl.col("day").diff().over("id"))["day"].drop_nulls()
+    cost, born = visits["cost"], made["people"]["born"]
+    figures = {
+        "earliest day": visits["day"].min(), "latest day": visits["day"].max(),
+        "mean step": steps.mean(), "longest step": steps.max(), "mean cost": cost.mean(),
+        "largest cost": cost.max(), "earliest birth": born.min(), "rows": visits.height,
+    }  # fmt: skip
+    return {name: float(value) for name, value in figures.items()}
 
 
 def panels(quick: bool = False) -> None:
@@ -265,4 +334,7 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="*")
     parser.parse_args()
-    run_parts({"panels": panels, "baseball": baseball, "levels": levels, "prize": prize})
+    run_parts(
+        {"panels": panels, "baseball": baseball, "levels": levels, "outlier": outlier,
+         "prize": prize}
+    )  # fmt: skip

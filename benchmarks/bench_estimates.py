@@ -6,13 +6,16 @@
 For each table and seed one model is fitted and five copies are drawn from it, the error ledger is
 measured on the release and two splits, and random questions that the ledger does not know are
 asked: means, shares, totals, quantiles and regressions, by group and under conditions, with squares
-and whole categories. ``--only`` names parts: coverage, cases, conditions, weights.
+and whole categories. ``--only`` names parts: coverage, cases, named, conditions,
+weights.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
 import tempfile
 import time
 import warnings
@@ -24,6 +27,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks.bench_frontier import ONE_THREAD
+from benchmarks.bench_tabsyn import environment
 from benchmarks.judged_tables import FROM_R, TWELVE, load, options, warm
 from benchmarks.results import as_table, run_parts, write_table
 from tulle import Condenser, ParameterError, TulleError, error_ledger, estimate
@@ -299,52 +304,139 @@ def drawn(
     return [fitted.sample() for _ in range(COPIES)]
 
 
+def named(quick: bool) -> None:
+    """Intervals of questions that the owner named: 25 random ones of each table."""
+    lines, every = [], []
+    for name in (
+        QUICK if quick else ("abalone", "german", "magic", "gss", "math", "ess10no", "pima")
+    ):
+        original = table(name, 2_000)
+        copies = copies_of(original, 0)
+        texts = [
+            text
+            for text in itertools.islice(questions(original, np.random.default_rng(900)), 40)
+            if _reads(text, copies[0])
+        ][:25]
+        ledger = error_ledger(
+            original, copies, lambda part: copies_of(part, 77), k=K, splits=2, questions=texts,
+            random_state=0,
+        )  # fmt: skip
+        rows = []
+        for text in texts:
+            question = parse_question(text, copies[0])
+            truth = answer(question, original)
+            for key, one in pooled([answer(question, copy) for copy in copies]).items():
+                own = _factor(question, key, one, ledger, COPIES)[0]
+                usual = _factor(question, key, one, ledger | {"asked": {}}, COPIES)[0]
+                if own is not None and usual is not None and key in truth:
+                    error = abs(one.value - truth[key].value) / one.variance**0.5
+                    rows.append((error <= own, error <= usual, own / usual))
+        every += rows
+        lines.append([name, len(rows), *_covered(rows)])
+    lines.append(["all", len(every), *_covered(every)])
+    write_table(
+        "estimates_named",
+        "Intervals of named questions",
+        ["table", "numbers", "named", "not named", "width, not named = 1"],
+        lines,
+        notes=f"Share of 95 % intervals that cover the original's estimate, {COPIES} copies, "
+        f"k = {K}, 25 random questions to each table (at most 2,000 rows), one seed; the same "
+        "questions asked with a ledger that was told of them and as if it had not been. The "
+        "numbers of one regression miss together.",
+        seed=0,
+        quick=quick,
+    )
+
+
+def _reads(text: str, release: pl.DataFrame) -> bool:
+    try:
+        return bool(parse_question(text, release))
+    except ParameterError:
+        return False
+
+
+def _covered(rows: list[tuple[bool, bool, float]]) -> list[str]:
+    own, usual, widths = zip(*rows)
+    return [f"{np.mean(own):.3f}", f"{np.mean(usual):.3f}", f"{np.median(widths):.2f}"]
+
+
 # -- conditions ------------------------------------------------------------------------------------
 
 
+CONDITIONS = (
+    "sex == 'Female'",
+    "age < 30 and sex == 'Female'",
+    "age > 70",
+    "age > 70 and race == 'Black'",
+    "age > 85 and race == 'Black'",
+)
+ASKED = 500  # records of each
+
+
 def conditions(quick: bool) -> None:
-    """Records that meet a condition: by ``where``, and by drawing and throwing away by hand."""
+    """Records that meet a condition: by ``where``, by drawing and throwing away, and by SDV."""
     original = table("adult", 3_000 if quick else 10_000)
     fitted = condensed(original, 0)
-    lines = []
-    for where, keep in (
-        ("sex == 'Female'", pl.col("sex") == "Female"),
-        ("age < 30 and sex == 'Female'", (pl.col("age") < 30) & (pl.col("sex") == "Female")),
-        ("age > 70", pl.col("age") > 70),
-        ("age > 70 and race == 'Black'", (pl.col("age") > 70) & (pl.col("race") == "Black")),
-        ("age > 85 and race == 'Black'", (pl.col("age") > 85) & (pl.col("race") == "Black")),
-    ):
-        people = original.filter(keep)
-        n = 500
+    lines, peers = [], by_sdv(original)
+    for where in CONDITIONS:
+        people = original.filter(pl.sql_expr(where.replace("==", "=")))
+        lines.append([where, "the people", people.height, "", "", *_means(people, 2 * K)])
         start = time.process_time()
         try:
-            asked_for = fitted.sample(n, where=where)
+            made, way = fitted.sample(ASKED, where=where), "`where`"
         except TulleError as error:
-            refused = f"refused: {type(error).__name__}"
-            lines.append([where, people.height, refused, "-", "-", "-", "-", "-"])
-            continue
-        mine, start = time.process_time() - start, time.process_time()
-        by_hand = pl.concat([fitted.sample(1_000).filter(keep) for _ in range(1)])
-        while by_hand.height < n:
-            by_hand = pl.concat([by_hand, fitted.sample(1_000).filter(keep)])
-        slow = time.process_time() - start
-        hours = [one["hours-per-week"].mean() for one in (people, asked_for, by_hand.head(n))]
-        lines.append([where, people.height, f"{asked_for.height:,}",
-                      f"{asked_for.filter(keep).height / n:.0%}", f"{mine:.2f}", f"{slow:.2f}",
-                      f"{hours[0]:.2f}, {hours[1]:.2f}, {hours[2]:.2f}",
-                      f"{asked_for['sex'].eq('Female').mean():.3f}, "
-                      f"{by_hand.head(n)['sex'].eq('Female').mean():.3f}"])  # fmt: skip
+            made, way = people.clear(), f"`where`: refused ({type(error).__name__})"
+        lines.append([where, way, *_drawn(made, where, time.process_time() - start)])
+        if made.height:
+            start, by_hand = time.process_time(), made.clear()
+            while by_hand.height < ASKED:
+                more = fitted.sample(1_000).filter(pl.sql_expr(where.replace("==", "=")))
+                by_hand = pl.concat([by_hand, more])
+            spent = time.process_time() - start
+            way = "Tulle, drawn and thrown away"
+            lines.append([where, way, *_drawn(by_hand.head(ASKED), where, spent)])
+        for one in peers:
+            if one.get("condition") == where:
+                cells = [one["records"], f"{one['holds']:.0%}", f"{one['seconds']:.2f}"]
+                cells += [f"{one['hours-per-week']:.2f}", f"{one['women']:.3f}"]
+                lines.append([where, f"SDV copula, {one['way']}", *cells])
     write_table(
         "estimates_conditions",
         "Records that meet a condition",
-        ["condition", "people", "drawn", "meet it", "CPU s", "by hand, s",
-         "mean hours: original, where, by hand", "women: where, by hand"],
+        ["condition", "way", "records", "meet it", "CPU s", "mean hours a week", "share of women"],
         lines,
-        notes="Adult, 10,000 people, k = 10, 500 records each. By hand: draw 1,000 records at a "
-        "time and keep those that meet the condition, as users of generators without conditions "
-        "do. Fewer than k people and a margin, as the model counts them, are refused.",
+        notes=f"Adult, 10,000 people, k = 10, {ASKED} records each. Drawn and thrown away: 1,000 "
+        "records at a time, of which those that meet the condition are kept. SDV 2.0's Gaussian "
+        "copula can be asked for values that columns must have (`sample_from_conditions`); other "
+        "conditions its users meet by throwing away, here for 60 CPU seconds at most. `where` is "
+        "refused if fewer than k people and a margin, as the model counts them, are behind it.",
+        packages=("numpy", "numba", "polars"),
         quick=quick,
-    )  # fmt: skip
+    )
+
+
+def _means(made: pl.DataFrame, least: int = 1) -> list[str]:
+    if made.height < least:
+        return ["", ""]
+    return [f"{made['hours-per-week'].mean():.2f}", f"{made['sex'].eq('Female').mean():.3f}"]
+
+
+def _drawn(made: pl.DataFrame, where: str, seconds: float) -> list[Any]:
+    meets = made.filter(pl.sql_expr(where.replace("==", "="))).height
+    share = f"{meets / made.height:.0%}" if made.height else ""
+    return [made.height, share, f"{seconds:.2f}", *_means(made)]
+
+
+def by_sdv(original: pl.DataFrame) -> list[dict[str, Any]]:
+    """What SDV draws, in its own environment; kept in ``TULLE_PEERS``, and not drawn again."""
+    folder = Path(os.environ.get("TULLE_PEERS", os.path.join(tempfile.gettempdir(), "tulle-peers")))
+    result, python = folder / "conditions.json", environment("sdv")
+    if python is not None and not result.exists():
+        original.write_csv(folder / "conditions.csv")
+        script = Path(__file__).with_name("conditions_peer.py")
+        command = [python, script, folder / "conditions.csv", result, str(ASKED), *CONDITIONS]
+        subprocess.run(command, check=True, env=ONE_THREAD)
+    return json.loads(result.read_text()) if result.exists() else []
 
 
 # -- survey weights --------------------------------------------------------------------------------
@@ -403,7 +495,13 @@ def _weighted_errors(original: pl.DataFrame, release: pl.DataFrame, weight: str)
     return [abs(sums[1] / sums[0] - 1), max(shares), max(means)]
 
 
-PARTS = {"coverage": coverage, "cases": cases, "conditions": conditions, "weights": weights}
+PARTS = {
+    "coverage": coverage,
+    "cases": cases,
+    "named": named,
+    "conditions": conditions,
+    "weights": weights,
+}
 
 
 def main(quick: bool = False) -> None:

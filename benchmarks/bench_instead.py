@@ -5,7 +5,8 @@
 
 Every tool makes one release with its defaults in an environment of its own (see the frontier, whose
 judge and folder are used); one that takes more than ``TULLE_PATIENCE`` CPU seconds (here as a rule
-300) or fails is listed as such. What was made before stays in the folder and is not made again.
+300) or fails is listed as such. What was made before stays in the folder and is not made again;
+rows of the page that a run does not measure (``--tools`` names what it does, Tulle too) stay on it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import numpy as np
 
 from benchmarks.bench_frontier import PATIENCE, Kitchen, Table, read, watched
 from benchmarks.frontier_peers import ENVIRONMENTS
-from benchmarks.judged_tables import ranged
-from benchmarks.results import data_folder, write_table
+from benchmarks.judged_tables import ranged, rows_of
+from benchmarks.results import RESULTS, data_folder, write_table
 
 K, SEEDS = 10, (0, 1, 2)
 PEERS = (  # the quickest first
@@ -63,6 +64,11 @@ def main(quick: bool = False, only: tuple[str, ...] = ()) -> None:
             else:
                 rows.append([table.name, name, *(cell(found, column) for column in COLUMNS)])
                 print(rows[-1], flush=True)
+    new = {tuple(row[:2]) for row in rows}
+    page = RESULTS / "instead.md"
+    old = rows_of(page.read_text()) if page.exists() and not quick else []
+    rows = [*(row for row in old if tuple(row[:2]) not in new), *rows]
+    rows.sort(key=lambda row: str(row[0]), reverse=True)  # german first; stable
     gone = f" Not in the table: {'; '.join(failures)}." if failures else ""
     write_table(
         "instead",
@@ -99,8 +105,9 @@ def tables(quick: bool) -> Iterator[Table]:
 def measured(table: Table, kitchen: Kitchen, quick: bool) -> Iterator[tuple[str, Any]]:
     """Yield each tool with what is measured of its releases, or why there is none."""
     place = kitchen.table(table)
-    found = []
-    for seed in SEEDS[:1] if quick else SEEDS:
+    found, tools = [], _words("--tools")
+    seeds = () if tools and "Tulle" not in tools else SEEDS[:1] if quick else SEEDS
+    for seed in seeds:
         name = f"Tulle k={K} seed {seed}"
         release = place / f"{name}.csv"
         if not release.exists():
@@ -111,9 +118,10 @@ def measured(table: Table, kitchen: Kitchen, quick: bool) -> Iterator[tuple[str,
                 raise RuntimeError(error)
             kitchen._cost(release, seconds, peak)
         found.append(kitchen.judge(table, name, 0))
-    yield f"Tulle k={K}", found
+    if found:
+        yield f"Tulle k={K}", found
     homes = {peer: name for name, (_, peers) in ENVIRONMENTS.items() for peer in peers}
-    for peer in PEERS[:1] if quick else _words("--tools") or PEERS:
+    for peer in PEERS[:1] if quick else [one for one in tools if one != "Tulle"] or PEERS:
         problem = kitchen.ask(table, peer, homes[peer])
         yield peer, problem or [kitchen.judge(table, peer, 0)]
 

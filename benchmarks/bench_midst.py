@@ -1,7 +1,7 @@
 """Membership in released transactions, on the target sets of the MIDST challenge (SaTML 2025).
 
 ``TULLE_DATA=folder python -m benchmarks.bench_midst [--quick] [--tables transactions,accounts]
-[--k 5,10,20] [--seeds 0,1,2] [--fits 64] [--options JSON] [--label NAME]``
+[--k 5,10,20] [--seeds 0,1,2] [--fits 64] [--sets 1] [--options JSON] [--label NAME]``
 
 Each target set is 20,000 transactions of one bank; the attacker holds the release and the
 transactions of the other sets, and names those of 300 members and 300 strangers (the challenge's
@@ -11,8 +11,9 @@ shadow releases with and without the same candidate show (RMIA, likelihood ratio
 a model that learnt on the shadows. A release takes two seconds, so the attacker can have many: how
 the success grows with their number is the picture. What shadows show is kept in ``TULLE_SHADOWS``
 (default: ``tulle-midst`` in the folder for temporary files), so that a run that is stopped goes on,
-and one with more ``--fits`` begins with those that are there. Empty it when the library
-has changed.
+and one with more ``--fits`` begins with those that are there. Empty it when the library has
+changed.
+``--sets`` takes the first target sets only; the picture has all versions of the page.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def main(quick: bool = False) -> None:
     sets = [
         (target, Sight(target))
         for target in targets(asked.rows or (2000 if quick else None), 60 if quick else ASKED)
-    ]
+    ][: int(sys.argv[sys.argv.index("--sets") + 1]) if "--sets" in sys.argv else None]
     rows, curves = [["the training set itself", "", *copied(sets), "", "", ""]], []
     for way in asked.tables:
         for k in asked.k:
@@ -126,22 +127,21 @@ def write(rows: list[Any], curves: list[Any], asked: Any, quick: bool) -> None:
         seed=asked.seeds[0],
     )
     if not quick:
-        save_chart("midst", chart(asked.label))
+        save_chart("midst", chart())
 
 
-def chart(label: str) -> Any:
+def chart() -> Any:
     """Draw success against the number of shadow releases, the range over seeds as a band."""
     import altair as alt
 
     points = [
         {"who": who, "releases": int(size), **dict(zip(("mean", "low", "high"), numbers(cell)))}
         for version, way, size, *cells in rows_of((RESULTS / "midst_curve.md").read_text())
-        for who, cell in zip((way, f"{way}, nothing to find"), cells)
-        if version == label
+        for who, cell in zip((f"{way} ({version})", f"{way} ({version}), null"), cells)
     ]
     base = alt.Chart(pd.DataFrame(points)).encode(
         x=alt.X("releases:Q", title="shadow releases").scale(type="log", base=2),
-        color=alt.Color("who:N", title="people are"),
+        color=alt.Color("who:N", title="people are").legend(labelLimit=300),
     )
     share = alt.Y("mean:Q", title="share of members named at 10 % false alarms")
     line = base.mark_line(point=True).encode(y=share.scale(domain=[0, 0.3]))

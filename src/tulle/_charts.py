@@ -138,16 +138,18 @@ def _correlation(rows: Rows) -> Any:
         for row in rows
         if row["original"] is not None and row["release"] is not None
     ]
+    font = max(5, min(12, side // max(1, len(names))))  # names must not overlap
     scale = alt.Scale(scheme="blueorange", domain=[-1, 1], domainMid=0)
 
     def matrix(field: str) -> Any:
-        labels = alt.Axis(labels=field == "original")
+        up = alt.Axis(labels=field == "original", labelFontSize=font)
+        along = alt.Axis(labelAngle=-90, labelFontSize=font)
         return (
             _data(values, title=field)
             .mark_rect()
             .encode(
-                x=alt.X("second:N", sort=names, title=None, axis=alt.Axis(labelAngle=-90)),
-                y=alt.Y("first:N", sort=names, title=None, axis=labels),
+                x=alt.X("second:N", sort=names, title=None, axis=along),
+                y=alt.Y("first:N", sort=names, title=None, axis=up),
                 color=alt.Color(f"{field}:Q", scale=scale, title=""),
                 tooltip=_tip(["first:N", "second:N"], [field], ".2f"),
             )
@@ -371,10 +373,11 @@ def _over_size(rows: Rows) -> Any:
 
 
 def _risk_and_utility(rows: Rows) -> Any:
-    """Draw releases on their curves, each a link to its attacks; what passes stands on green.
+    """Draw releases on their curves, each a link to its attacks; what does not pass is hollow.
 
-    The axes are chosen by the releases. References that lie beyond them (the records themselves
-    risk everything) are in the table; their utility is a line if it is near.
+    Where risk alone tells what passes, that part stands on green. The axes are chosen by the
+    releases. References that lie beyond them (the records themselves risk everything) are in the
+    table; their utility is a line if it is near.
     """
     releases = [row for row in rows if row["curve"]] or list(rows)
     sides = (
@@ -408,11 +411,14 @@ def _risk_and_utility(rows: Rows) -> Any:
             {**row, "low": max(sides[0][0], row["low"]), "high": min(sides[0][1], row["high"])}
             for row in releases
         ]
+        hollow = [row for row in releases if not row["passes"]]
         points = layer(releases).mark_point(filled=True, size=110, opacity=1, cursor="pointer")
+        inner = layer(hollow).mark_point(filled=True, size=40, opacity=1, color="white")
         drawn += [
             layer(releases).mark_line(opacity=0.5).encode(color=colour, order="k:Q"),
             layer(spans).mark_rule(opacity=0.35).encode(x="low:Q", x2="high:Q", color=colour),
             points.encode(color=colour, href="link:N"),
+            *([inner.encode(href="link:N")] if hollow else []),
         ]
     chosen = [row for row in releases if row["chosen"]]
     if chosen:
@@ -434,10 +440,10 @@ def _span(values: Sequence[float], least: float) -> tuple[float, float]:
 
 
 def _passing_until(releases: Rows) -> float | None:
-    """Find the risk up to which everything that was measured passes."""
-    end = min((row["risk"] for row in releases if not row["passes"]), default=float("inf"))
-    safe = [row["risk"] for row in releases if row["passes"] and row["risk"] < end]
-    return max(safe, default=None)
+    """Find the risk up to which releases pass; None where one that does not has no more."""
+    safe = max((row["risk"] for row in releases if row["passes"]), default=None)
+    failing = min((row["risk"] for row in releases if not row["passes"]), default=float("inf"))
+    return None if safe is None or failing <= safe else safe
 
 
 def _placed(rows: Rows, sides: Sequence[tuple[float, float]]) -> list[dict[str, Any]]:

@@ -62,11 +62,9 @@ class GroupMoments:
 
     @property
     def within(self) -> Floats:
-        """Return the sum of squared deviations in each dimension, over all groups, (d,)."""
         return np.einsum("gii->i", self.scatters)
 
     def stacked(self, other: GroupMoments) -> GroupMoments:
-        """Return the groups of both, side by side."""
         return GroupMoments(
             np.concatenate([self.counts, other.counts]),
             np.concatenate([self.means, other.means]),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -74,3 +77,29 @@ def test_the_dbt_test_returns_a_row_where_a_bad_release_was_accepted() -> None:
             pl.DataFrame({"manifest": [json.dumps(bad)]}), f"{database}#r_manifest", force=True
         )
         assert read_table(f"{database}#{query}").height == 1
+
+
+@pytest.mark.parametrize("level, rows", [("good", 0), ("caution", 0), ("bad", 1), (None, 1)])
+def test_the_dbt_test_also_reads_duckdb(level: str | None, rows: int) -> None:
+    query = (EXAMPLES / "dbt" / "tests" / "release_is_verified.sql").read_text()
+    query = query.replace("{{ source('tulle', 'patients_release_manifest') }}", "kept")
+    manifest = json.dumps({"verdict": {"privacy": {"level": level}} if level else {}})
+    with duckdb.connect() as base:
+        base.execute("CREATE TABLE kept (manifest VARCHAR)")
+        base.execute("INSERT INTO kept VALUES (?)", [manifest])
+        assert len(base.execute(query).fetchall()) == rows
+
+
+@pytest.mark.parametrize("place", ["airflow", "dagster"])
+def test_recipes_name_options_that_there_are(place: str) -> None:
+    (recipe,) = (EXAMPLES / place).glob("*.py")
+    words = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", recipe.read_text()))
+    known = {word for option in command_named("condense").params for word in option.opts}
+    assert words <= known
+    assert {"-o", "--k", "--report", "--force", "--json"} <= words
+
+
+def command_named(name: str) -> click.Command:
+    found = tulle.get_command(click.Context(tulle), name)
+    assert found is not None
+    return found

@@ -2,5 +2,5 @@
 -- of the table beside it; its verdict on privacy must be there, and must not be bad.
 select manifest
 from {{ source('tulle', 'patients_release_manifest') }}
-where cast(manifest as json) -> 'verdict' -> 'privacy' ->> 'level' is null
-   or cast(manifest as json) -> 'verdict' -> 'privacy' ->> 'level' = 'bad'
+where (cast(manifest as json) -> 'verdict' -> 'privacy' ->> 'level') is null
+   or (cast(manifest as json) -> 'verdict' -> 'privacy' ->> 'level') = 'bad'

@@ -65,7 +65,6 @@ class Made(NamedTuple):
 
 
 def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the rules between columns, counted once more on the table as it is written."""
     counts = condenser._rule_plan.count_broken(release)
     return [
         {
@@ -79,7 +78,6 @@ def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def notes_of(condenser: Any, columns: list[Column], release: pl.DataFrame) -> list[str]:
-    """Return what the reader of the release should know."""
     broken = [
         f"the rule '{rule}' is broken in {count:,} of {release.height:,} released records"
         for rule, count in condenser.broken_rules_.items()

@@ -75,7 +75,6 @@ def refuse_contradictions(
 
 
 def divided(table: pl.DataFrame, apart: Rows | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Return the people who are condensed and those who are kept out."""
     return (table, None) if apart is None else (table[apart.members], table[apart.control])
 
 
@@ -152,7 +151,6 @@ def condenser_of(
     rules: tuple[str, ...] | None,
     options: Condensing,
 ) -> Condenser:
-    """Return the unfitted condenser that the options ask for, without the size of its groups."""
     from tulle.condense.condenser import Condenser
 
     return Condenser(
@@ -181,7 +179,6 @@ def group_size(options: Condensing) -> int:
 
 
 def class_condenser_of(template: Condenser, options: Condensing) -> ClassCondenser:
-    """Return the unfitted condenser of classes that the options ask for."""
     from tulle.condense.class_condenser import ClassCondenser
 
     return ClassCondenser(

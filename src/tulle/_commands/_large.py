@@ -140,7 +140,6 @@ class LargeTable:
 
     @property
     def schema(self) -> Schema:
-        """Return the columns with their roles, without the classes."""
         return Schema.of(self.condenser.columns, self.sample.rows.drop(self.label or []))
 
     @property
@@ -386,7 +385,6 @@ def _attacked(made: PartedRelease) -> str:
 
 
 def _how(made: PartedRelease, sample: Sampled) -> str:
-    """Return how the release was made."""
     return (
         f"the table was condensed in {counted(len(made.blocks), 'block')} of people, drawn by lot; "
         f"ranges of numbers and rules between columns rest on a sample of {sample.rows.height:,} "

@@ -154,7 +154,6 @@ class CommonKeys:
         self._take(other._keys, other._counts)
 
     def candidates(self) -> Keys:
-        """Return the keys of all common contents, among others."""
         lacking = self.records // _CANDIDATES
         return self._keys[self._counts + lacking >= _least_common(self.records)]
 
@@ -205,7 +204,6 @@ def sample_rows(read: Read, size: int, seed: tuple[int, ...]) -> Sampled:
 
 
 def _least_common(records: int) -> float:
-    """Return how many rows of a table have the same content if it is common."""
     return max(records / _COMMON, _FEWEST)
 
 
@@ -216,16 +214,8 @@ class RowSample:
     that are common. A table in which everything repeats is then known whole, and a heap of equal
     rows takes no more room than one of them.
 
-    Parameters
-    ----------
-    size : int
-        How many different contents are kept, and how many rows are drawn at most.
-    seed : int
-        The secret that the draw follows from.
-    limit : int
-        Only smaller keys are looked at.
-    candidates : ndarray of uint64
-        Keys of contents that may be common, and are kept in any case.
+    At most ``size`` contents are kept and as many rows drawn. Keys beyond ``limit`` are not looked
+    at, but for those of ``candidates``, which may be common.
     """
 
     def __init__(
@@ -241,7 +231,6 @@ class RowSample:
 
     @property
     def whole(self) -> bool:
-        """Return whether all contents of the table are kept."""
         self._shrink()
         return self._limit == _LAST
 
@@ -278,12 +267,10 @@ class RowSample:
         return vars(self.shrunk())
 
     def common(self) -> Keys:
-        """Return the keys of contents that very many rows have."""
         held = (self._common or self).shrunk()._held[0]
         return held[1][held[2] >= _least_common(self.records)]
 
     def rows(self) -> pl.DataFrame:
-        """Return rows in an order of their own; each content in proportion to its rows."""
         heaps = self._heaps()
         self._shrink()
         frame, keys, counts = self._held[0]
@@ -371,7 +358,6 @@ class HashSample:
             self._shrink()
 
     def rows(self) -> tuple[pl.DataFrame, Keys]:
-        """Return the rows of the sample in the order of their keys, and these."""
         self._shrink()
         frame, keys = self._frames[0], self._keys[0]
         order = np.lexsort((row_keys(frame, 0), keys))
@@ -421,15 +407,7 @@ def measured_spread(series: pl.Series) -> Spread | None:
 
 
 class TableFacts:
-    """Facts of a table, batch by batch.
-
-    Parameters
-    ----------
-    schema : Schema
-        The columns with their roles.
-    target : str, optional
-        The column of classes.
-    """
+    """Facts of a table, batch by batch; the ``target`` is its column of classes."""
 
     def __init__(self, schema: Schema, target: str | None = None) -> None:
         self.records = 0
@@ -487,7 +465,6 @@ class TableFacts:
 
     @property
     def people(self) -> int:
-        """Return about how many people there are."""
         return self.records if self._people is None else max(self._people.distinct, 1)
 
     def levels(self, name: str | None, k: int) -> tuple[int, int]:
@@ -593,7 +570,6 @@ class KnownTable:
         self._people.merge(other._people)
 
     def people(self) -> tuple[pl.DataFrame, Keys] | None:
-        """Return all rows of some people and their keys; None if a row is a person."""
         return None if self._person is None else self._people.rows()
 
 

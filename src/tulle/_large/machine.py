@@ -52,11 +52,9 @@ class Budget:
 
     @property
     def buffer(self) -> int:
-        """Return the bytes of records that wait to be written to the file."""
         return max(self.memory - _OVERHEAD, _LEAST_ROOM) // 4
 
     def block_of(self, dimensions: int) -> int:
-        """Return about how many records a block has, from how many coordinates a record has."""
         return min(self.block, self.fitting(dimensions))
 
     def fitting(self, dimensions: int) -> int:
@@ -70,7 +68,6 @@ class Budget:
 
     @property
     def _room(self) -> int:
-        """Return the bytes for the blocks that are being condensed."""
         return max(self.memory - _OVERHEAD - _KEPT, _LEAST_ROOM)
 
 
@@ -91,7 +88,6 @@ class Machine:
         return self.budget.sample
 
     def block_of(self, dimensions: int) -> int:
-        """Return about how many records a block has, from how many coordinates a record has."""
         return self.budget.block_of(dimensions)
 
     def read(self, reading: Learnt) -> Learnt:
@@ -139,14 +135,12 @@ class Machine:
 
 
 def pack(frame: pl.DataFrame) -> bytes:
-    """Return records as bytes."""
     file = BytesIO()
     frame.write_ipc_stream(file)
     return file.getvalue()
 
 
 def unpack(parts: Iterable[bytes]) -> pl.DataFrame:
-    """Return the records of several parts of a block."""
     return pl.concat([pl.read_ipc_stream(BytesIO(part)) for part in parts], rechunk=True)
 
 
@@ -238,7 +232,6 @@ class Spill:
         self._bytes = 0
 
     def holds(self, leaf: int) -> bool:
-        """Return whether a leaf has records."""
         return bool(self._blocks[leaf] or self._held[leaf])
 
     def read(self, leaves: Ints) -> Records:

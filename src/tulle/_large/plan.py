@@ -18,22 +18,14 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from tulle._large.facts import (
-    Keys,
-    KnownTable,
-    Learnt,
-    Sampled,
-    TableFacts,
-    person_keys,
-    row_keys,
-)
+from tulle._large.facts import Keys, KnownTable, Learnt, Sampled, TableFacts, person_keys, row_keys
 from tulle._shape.quantiles import draw_threshold
 from tulle._types import Ints
 from tulle.condense._classes import Labels, LabelSchema, labels_of, refuse_quantity
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import GroupAttributes, GroupFacts
 from tulle.condense._histories import LinkedRows
-from tulle.condense._levels import check_levels
+from tulle.condense._levels import check_levels, have_histories
 from tulle.condense._notes import fact_notes, table_notes
 from tulle.condense._papers import Papers
 from tulle.condense._row_tables import find_order
@@ -60,8 +52,8 @@ from tulle.table.schema import Role, Schema
 BLOCK = 100_000  # records of a block: as many people as a model can tell from chance
 _MOST = 5_000_000  # records of a block, which is condensed in memory
 _NO_HISTORIES = (
-    "people are counted, but their rows are released one by one, without the person: rows of one "
-    "person are of several classes, or of papers' groups"
+    "people are counted, but their rows are released one by one, without the person: hardly "
+    "anybody has several, or they are condensed by class or by the papers' synthesis"
 )
 _ROOM = 8  # times the highest level: the fewest people in a block, about
 # lots of many blocks average out: fewer trees, each grown on more rows, are closer to the table
@@ -81,12 +73,10 @@ class Units:
 
     @classmethod
     def whole(cls, records: int) -> Units:
-        """Return the one unit of a table without classes."""
         return cls(None, None, [[0]], np.array([records]))
 
     @property
     def records(self) -> Ints:
-        """Return how many records each unit has."""
         return np.array([self.counts[places].sum() for places in self.classes])
 
     def locate(self, frame: pl.DataFrame) -> tuple[Ints, Ints]:
@@ -162,12 +152,10 @@ class Tally:
     keys: int = 0
 
     def add(self, keys: Keys) -> None:
-        """Take note of records."""
         self.records += len(keys)
         self.keys = (self.keys + int(keys.sum(dtype=np.uint64))) % 2**64
 
     def merge(self, other: Tally) -> None:
-        """Take in what was noted elsewhere."""
         self.records += other.records
         self.keys = (self.keys + other.keys) % 2**64
 
@@ -312,27 +300,11 @@ def make_plan(
     size_of: Callable[[int], int],
     seed: tuple[int, ...],
 ) -> BlockPlan:
-    """Decide how to condense a table, from its facts and a sample of its rows.
+    """Decide how to condense a table, from its facts and a sample of its rows, of whole people.
 
-    Parameters
-    ----------
-    schema : Schema
-        The columns with their roles, without the target.
-    facts : TableFacts
-        Of the whole table.
-    sample : polars.DataFrame
-        Rows of it, whole people where they have several.
-    people : ndarray of uint64, optional
-        The keys of the sample's people, where they have several rows.
-    common : ndarray of uint64
-        The keys of rows that very many share.
-    decide : callable
-        Returns what is condensed apart, and how to group and draw (an unfitted condenser), from
-        how many rows there are of each class and level.
-    size_of : callable
-        Returns how many records a block should have, from how many coordinates a record has.
-    seed : tuple of int
-        The secret that everything random follows from.
+    ``people`` are the keys of the sample's people, where they have several rows, and ``common``
+    those of rows that very many share. ``size_of`` says how many records a block should have, from
+    how many coordinates a record has.
     """
     person, level = (next(iter(schema.named(role)), None) for role in (Role.PERSON, Role.LEVEL))
     units, condenser = decide(facts.units())
@@ -347,7 +319,8 @@ def make_plan(
     encoder.stretch({name: facts.stretch(sample[name]) for name in encoder.codecs})
     rates = [_rates(units, unit, condenser, rng) for unit in range(len(units.classes))]
     settled = Settled(())
-    if persons is not None and condenser._keeps_shape and units.name is None:
+    several = persons is not None and have_histories(persons)
+    if persons is not None and several and condenser._keeps_shape and units.name is None:
         settled = Settled((), person=person)
         if condenser.order is None:
             time = find_order(sample, schema, persons, standing=False)
@@ -396,7 +369,6 @@ class PartedRelease(GroupAttributes):
 
     @property
     def released(self) -> int:
-        """Return how many records were released."""
         return sum(block.released for block in self.blocks)
 
     @property
@@ -480,9 +452,7 @@ class BlockEngine(Protocol):
     """Reads a table and condenses its blocks, somewhere."""
 
     @property
-    def sample(self) -> int:
-        """Return how many records a sample has."""
-        ...
+    def sample(self) -> int: ...
 
     def read(self, reading: Learnt) -> Learnt: ...
     def block_of(self, dimensions: int) -> int: ...
@@ -501,23 +471,8 @@ def condense_blocks(
 ) -> PartedRelease:
     """Condense a table that is read several times, and write the release block by block.
 
-    Parameters
-    ----------
-    engine : BlockEngine
-        Reads the table from the beginning, and does the work.
-    schema : Schema
-        The columns with their roles, without the target.
-    decide : callable
-        Returns what is condensed apart, and how to group and draw (an unfitted condenser), from
-        how many rows there are of each class and level.
-    write : callable
-        Takes the number of a block and its pseudo-records; called by several threads or machines.
-    target : str, optional
-        The column of classes.
-    sample : Sampled
-        Rows of the table.
-    seed : tuple of int
-        The secret that everything random follows from.
+    ``write`` takes the number of a block and its pseudo-records; several threads or machines call
+    it. Everything random follows from the ``seed``, a secret.
     """
     known = engine.read(KnownTable(schema, target, engine.sample, sample.records, seed[1]))
     rows, people = known.people() or (sample.rows, None)

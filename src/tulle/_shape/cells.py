@@ -37,7 +37,6 @@ class NumberCells:
 
     @property
     def size(self) -> int:
-        """Return the number of cells."""
         return len(self.shares)
 
     def encode(self, column: NumberColumn) -> Ints:
@@ -54,7 +53,6 @@ class NumberCells:
         return cells
 
     def decode(self, cells: Ints, rng: np.random.Generator, order: Singles | None = None) -> Floats:
-        """Return a value from each cell; those of one cell rise with ``order``."""
         values = np.empty(len(cells))
         state = cells < len(self.states)
         values[state] = self.states[cells[state]]
@@ -65,7 +63,6 @@ class NumberCells:
         return values
 
     def order(self) -> Floats:
-        """Return where each cell lies, with mean 0 and variance 1 over the people."""
         return standard(np.cumsum(self.shares) - self.shares / 2, self.shares)
 
     def as_states(self) -> Ints:
@@ -120,7 +117,6 @@ class CategoryCells:
 
     @property
     def size(self) -> int:
-        """Return the number of cells."""
         return len(self.shares)
 
     def encode(self, column: CategoryColumn) -> Ints:
@@ -131,11 +127,9 @@ class CategoryCells:
         return known[column.codes]  # missing is -1: the last
 
     def decode(self, cells: Ints, rng: np.random.Generator, order: Singles | None = None) -> Ints:
-        """Return the code of each cell, -1 for missing."""
         return np.where(cells == self.categories, -1, cells)
 
     def order(self) -> Floats:
-        """Return zeros: categories have no order."""
         return np.zeros(self.size)
 
     def as_states(self) -> Ints:
@@ -156,7 +150,6 @@ class CategoryCells:
         return indicators / np.sqrt(variance) if variance > 1e-12 else indicators
 
     def points(self, column: CategoryColumn, cells: Ints, columns: int = 1) -> Floats:
-        """Return the place of each row: that of its cell."""
         return self.coordinates(columns)[cells]
 
 
@@ -222,6 +215,7 @@ def _fit_numbers(
             k,
             owners=owners.take(learnt),
             decimals=column.decimals,
+            step=column.step,
             coded=column.coded,
             rng=None if exact else rng,
         )

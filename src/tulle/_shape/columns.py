@@ -21,6 +21,11 @@ class NumberColumn:
     specials: tuple[float, ...] = ()  # values that stand for a state, such as 9999
     coded: bool = False  # codes: no value may be invented
     keep_rare: bool = False  # whether specials of fewer than k people stay
+    step: int = 1  # of how many of the last decimal all values are whole multiples
+
+    def written(self, values: Floats) -> Floats:
+        """Round numbers to those that the column may hold."""
+        return rounded(values, self.decimals, self.step)
 
 
 @dataclass(frozen=True)
@@ -48,17 +53,14 @@ class Owners(NamedTuple):
 
     @classmethod
     def of(cls, people: Ints | None, n: int, counted: Flags | None = None) -> Self:
-        """Return the owners of ``n`` rows, of which only some may be counted."""
         weights = weigh_people(people, n)
         return cls(weights if counted is None else np.where(counted, weights, 0.0), people)
 
     @property
     def counted(self) -> Flags:
-        """Return which rows may be learnt from."""
         return self.weights > 0
 
     def take(self, rows: Flags | Ints | slice) -> Owners:
-        """Return the owners of some rows."""
         return Owners(self.weights[rows], None if self.people is None else self.people[rows])
 
     def holders(self, keys: Integers, size: int) -> Ints:
@@ -68,7 +70,6 @@ class Owners(NamedTuple):
         return distinct_people(np.where(self.counted, keys, -1), self.people, size)
 
     def n_people(self) -> int:
-        """Return how many different people there are to learn from."""
         return people_among(self.counted, self.people)
 
     def numbered(self) -> Ints:
@@ -95,12 +96,10 @@ def weigh_people(people: Ints | None, n: int) -> Floats:
 
 
 def cells_of(column: Column) -> Floats | Ints:
-    """Return the array of a column, whatever its kind."""
     return column.values if isinstance(column, NumberColumn) else column.codes
 
 
 def missing_of(column: Column) -> Flags:
-    """Return where a column is missing."""
     return np.isnan(column.values) if isinstance(column, NumberColumn) else column.codes < 0
 
 
@@ -111,8 +110,16 @@ def with_cells(column: Column, name: str, rows: Flags) -> Column:
     return replace(column, name=name, codes=np.where(rows, column.codes, -1))
 
 
+def rounded(values: Floats, decimals: int | None, step: int = 1) -> Floats:
+    """Round numbers to decimals, and to whole multiples of ``step`` in the last one."""
+    if decimals is None:
+        return values
+    if step > 1:
+        values = np.rint(values * 10.0**decimals / step) * step / 10.0**decimals
+    return np.asarray(np.round(values, decimals) + 0.0)
+
+
 def take_rows(column: Column, rows: Ints) -> Column:
-    """Return some rows of a column."""
     if isinstance(column, NumberColumn):
         return replace(column, values=column.values[rows])
     moved = None if column.moved is None else column.moved[rows]

@@ -43,7 +43,6 @@ class Dependency:
     codes: bool  # whether answers are codes of categories
 
     def restore(self, values: Floats | Ints, rng: np.random.Generator) -> Floats | Ints:
-        """Return the target's values for the source's."""
         keys = np.asarray(values, dtype=float)
         if np.issubdtype(np.asarray(values).dtype, np.integer):  # codes, of which -1 is missing
             keys = np.where(keys < 0, np.nan, keys)
@@ -214,11 +213,7 @@ def _valuewise(
 
 
 def _usual(
-    source: _Discrete,
-    target: _Discrete,
-    rows: Ints,
-    people: Floats,
-    persons: Ints | None = None,
+    source: _Discrete, target: _Discrete, rows: Ints, people: Floats, persons: Ints | None = None
 ) -> tuple[Ints, Ints, Floats]:
     """Return each value of the source, the target's commonest value with it, and of how many."""
     width = len(target.values)
@@ -232,11 +227,7 @@ def _usual(
 
 
 def _majority(
-    source: _Discrete,
-    target: _Discrete,
-    people: Floats,
-    least: int,
-    persons: Ints | None = None,
+    source: _Discrete, target: _Discrete, people: Floats, least: int, persons: Ints | None = None
 ) -> Dependency | None:
     """Map each value of ``k`` people to the commonest value with it, if ``least`` share that."""
     rows = source.of_common()
@@ -333,7 +324,6 @@ def _smoothed(answers: Ints, held: Floats, allowed: float) -> tuple[Ints, float]
 
 
 def _between(low: float, high: float, decimals: int | None) -> float:
-    """Return the roundest number that separates two values: ``low <= number < high``."""
     for places in range(-12, 13):
         number = np.floor(np.round(high * 10.0**places, 6)) / 10.0**places
         if number >= high:

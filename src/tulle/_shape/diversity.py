@@ -39,15 +39,7 @@ class Diversity:
     ordered: bool = False
 
     def falls_short(self, counts: Floats, whole: Floats) -> Flags:
-        """Return which groups do not meet the demand.
-
-        Parameters
-        ----------
-        counts : ndarray (groups, values)
-            How often each value occurs in each group.
-        whole : ndarray (values,)
-            How often it occurs in the table.
-        """
+        """Tell which groups do not meet the demand, from how often each value occurs in each."""
         short: Flags = (counts > 0).sum(axis=1) < self.values
         if self.distance < 1:
             short |= self.distances(counts, whole) > self.distance + 1e-12
@@ -63,7 +55,6 @@ class Diversity:
         return np.asarray(np.abs(np.cumsum(gaps, axis=1)).sum(axis=1) / steps)
 
     def describe(self) -> str:
-        """Return the demand in words."""
         parts = []
         if self.values > 1:
             parts.append(f"{self.values} different values")

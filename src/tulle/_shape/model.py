@@ -73,7 +73,6 @@ class CondensedGroups:
     fewest: int  # people in a group, at least
 
     def choose(self, n: int, rng: np.random.Generator) -> Ints:
-        """Return the group of each of ``n`` pseudo-records, in random order, by their counts."""
         shares = self.counts / self.counts.sum()
         wanted = np.floor(np.cumsum(shares) * n + rng.random())
         wanted[-1] = n
@@ -81,7 +80,6 @@ class CondensedGroups:
         return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
     def draw(self, groups: Ints, rng: np.random.Generator) -> Floats:
-        """Return a point for each pseudo-record about the mean of its group."""
         noise = rng.standard_normal((len(groups), len(self.factor)))
         return np.asarray(self.means[groups] + noise @ self.factor)
 
@@ -126,7 +124,6 @@ class ShapeModel:
     leaf: int  # people in every leaf
 
     def rests_on(self) -> dict[str, int]:
-        """Return what a release shows, and of how many people at least each piece is."""
         shown = {"a category, a shared value, missing values": self.k}
         if any(column.ordered for column in self.columns):
             shown["a stretch of numbers"] = self.k
@@ -222,38 +219,19 @@ def fit_shape(
     most: int | None = None,
     trees: int = TREES,
 ) -> ShapeModel:
-    """Fit the model of a table.
+    """Fit the model of a table of which anything that is kept rests on at least ``k`` people.
 
-    Parameters
-    ----------
-    columns : sequence of NumberColumn and CategoryColumn
-    k : int
-        The fewest people that anything kept rests on.
-    label : str, optional
-        The column of classes, which is drawn first.
-    group : callable, optional
-        Puts points into groups (0, 1, ... without gaps) of at least as many people as each row
-        asks for. Without it there are no groups.
-    people : ndarray (n,) of int, optional
-        The person of each row, if people have several rows.
-    levels : ndarray (n,) of int, optional
-        How many people each row asks for, where that is more than ``k``.
-    weights : mapping of column to float, optional
-        How much columns count when groups are formed; 1 by default.
-    exact : bool
-        Keep the totals, make blocks of everybody and leaves of ``k`` people, instead of drawing
-        totals at random (once: they are part of the model), using a random half and leaves of
-        ``2 k``. Closer to the table, but who knows all others can tell whether one person was
-        in it.
-    dependent : bool
-        Look for columns that follow from others.
-    demands : sequence of Diversity
-        What the values of sensitive columns must look like in every leaf of their trees. Such a
-        column is never restored from another: a value that gives it away would reveal it.
-    settled : bool
-        Whether a larger table decided which categories there are.
-    most, trees : int, optional
-        Rows that each tree of a column is grown on, whose leaves count all, and how many there are.
+    ``label`` is the column of classes, which is drawn first; ``group`` puts points into groups of
+    at least as many people as each row asks for, and there are none without it. ``people`` are the
+    person of each row, where they have several; ``levels`` how many people each row asks for,
+    where that is more than ``k``; ``weights`` how much columns count when groups are formed.
+
+    ``exact`` keeps totals, with blocks of everybody and leaves of ``k`` people, in place of totals
+    drawn once, by lot, a random half and leaves of ``2 k``. Closer to the table, but who knows all
+    others can tell whether one person was in it. A column with one of the ``demands`` is never
+    restored from another: a value that gives it away would reveal it. Which categories there are
+    is ``settled`` by a larger table. ``most`` are the rows that each tree is grown on, whose
+    leaves count all.
     """
     asked = {demand.name: demand for demand in demands}
     n = len(cells_of(columns[0]))
@@ -481,7 +459,6 @@ class Scores:
     starts: Ints  # (columns + 1,), the scores of each column lie one after the other
 
     def none(self, n: int) -> Singles:
-        """Return the scores of ``n`` rows of which nothing is known yet."""
         return np.zeros((n, int(self.starts[-1])), dtype=np.float32)
 
     def add(self, scores: Singles, place: int, cells: Ints) -> None:

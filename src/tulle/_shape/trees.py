@@ -51,7 +51,6 @@ class Tree:
         return counts[held > 0]
 
     def leaves(self, features: NDArray[np.uint8]) -> Ints:
-        """Return the leaf that each row ends in, as the number of its node."""
         return leaves_of(features, self.split, self.goes_left, self.left)
 
     def draw(self, leaves: Ints, rng: np.random.Generator) -> Ints:
@@ -107,33 +106,15 @@ def fit_forest(
     trees: int = TREES,
     grown_on: float = _GROWN_ON,
 ) -> Forest:
-    """Grow trees for the cells of a column, on the cells of others.
+    """Grow trees for the cells of a column, on the cells (``features``) of others.
 
-    Parameters
-    ----------
-    features : ndarray (n, p)
-        The cells of the columns that are known.
-    sizes, ordered : ndarray (p,)
-        How many cells these have, and whether they have an order.
-    target, cells
-        The column to model and the cell of each row.
-    least : int
-        People in every leaf.
-    rng : numpy Generator
-        Chooses who each tree is grown on, and draws how often each cell occurs in a leaf, once and
-        for all: however many rows are drawn later, they never tell the true totals.
-    k : int
-        Nobody is more than one part in ``k`` of a leaf.
-    exact : bool
-        Grow one tree on everybody, whose leaves keep how often each cell occurs.
-    demand : Diversity, optional
-        What the column's values must look like in every leaf: splits that lead to another are
-        taken back.
-    most : int, optional
-        Rows that a tree is grown on, at most.
-    view : pair of ndarray (cells,), optional
-        What trees see of each cell of the target: a state, and its place in an order. By default
-        what the cells themselves say.
+    ``sizes`` says how many cells these have, and ``ordered`` whether they have an order. Every leaf
+    holds ``least`` people, and nobody is more than one part in ``k`` of it. ``rng`` chooses who
+    each tree is grown on, at most ``most`` rows, and draws how often each cell occurs in a leaf,
+    once and for all: however many rows are drawn later, they never tell the true totals. ``exact``
+    grows one tree on everybody, whose leaves keep them. Splits that lead to a leaf that does not
+    meet the ``demand`` are taken back. ``view`` is what trees see of each cell of the target, a
+    state and its place in an order, if not what the cells themselves say.
     """
     features = np.ascontiguousarray(features)
     fewest = _EVIDENCE[0] if owners.people is None else _OF_SEVERAL
@@ -204,7 +185,6 @@ def _grow(
 def leaves_of(
     features: NDArray[np.uint8], split: Ints, goes_left: NDArray[np.uint8], left: Ints
 ) -> Ints:
-    """Return the leaf of a tree that each row ends in, as the number of its node."""
     if len(split) == 1:
         return np.zeros(len(features), dtype=np.int64)
     from tulle._shape._kernels import follow

@@ -141,7 +141,6 @@ class _Ranked(NamedTuple):
     def released(
         self, frame: pl.DataFrame, regions: list[Region], groups: Ints, place: int, means: bool
     ) -> pl.Series:
-        """Return the generalised column."""
         series = frame[self.column.name]
         if means and self.numeric and series.dtype.is_numeric():
             return _means(series, groups)
@@ -149,7 +148,6 @@ class _Ranked(NamedTuple):
         return pl.Series(self.column.name, [labels[group] for group in groups.tolist()])
 
     def _label(self, low: int, high: int) -> str:
-        """Return what a stretch of ranks is called."""
         last = len(self.values) - 1
         stretch = self.values[low : high + 1]
         if low == high:

@@ -38,11 +38,9 @@ class LabelSchema:
         return self.domain.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
     def leave(self, codes: Ints) -> Any:
-        """Return labels in the container that they came in."""
         return self.exit.leave(self.domain.gather(pl.Series(codes)))
 
     def of(self, classes: Sequence[Any]) -> LabelSchema:
-        """Return the same for other classes of this type, in this order."""
         return replace(self, domain=pl.Series(self.domain.name, classes, dtype=self.domain.dtype))
 
     def converted(self, classes: pl.Series) -> pl.Series:
@@ -163,11 +161,7 @@ def _without_infeasible(unit: Unit, levels: Ints) -> Unit:
 
 
 def _pooled(
-    small: list[Unit],
-    large: list[Unit],
-    short: Callable[[Unit], bool],
-    labels: Labels,
-    asked: str,
+    small: list[Unit], large: list[Unit], short: Callable[[Unit], bool], labels: Labels, asked: str
 ) -> list[Unit]:
     """Pool small classes into one unit, joined by the next smallest until it is large enough."""
     pool = Unit(

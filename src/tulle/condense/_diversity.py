@@ -26,7 +26,6 @@ class Sensitive:
         return Sensitive(self.demand, self.codes[rows], self.whole)
 
     def falls_short(self, groups: Ints) -> Flags:
-        """Return which groups do not meet the demand."""
         counts = tally(groups, self.codes)
         missing = len(self.whole) - counts.shape[1]
         return self.demand.falls_short(np.pad(counts, ((0, 0), (0, missing))), self.whole)
@@ -52,7 +51,6 @@ def locate_sensitive(frame: pl.DataFrame, schema: Schema) -> list[Sensitive]:
 
 
 def demand_of(column: Column, *, ordered: bool = False) -> Diversity | None:
-    """Return what is demanded of a column, if anything is."""
     if column.diversity is None and column.closeness is None:
         return None
     distance = 1.0 if column.closeness is None else column.closeness

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +78,6 @@ class GroupFacts:
 
     @classmethod
     def joined(cls, parts: Sequence[GroupFacts]) -> GroupFacts:
-        """Return the facts of several parts of a table, each with points of the same space."""
         width = min(len(part.sums) for part in parts)  # a pool of classes has additional ones
         records = [int(part.counts.sum()) for part in parts]
         loss = float(np.average([part.diversity_loss for part in parts], weights=records))
@@ -104,54 +105,27 @@ class GroupFacts:
 
     @property
     def valid(self) -> bool:
-        """Return whether every group holds as many people as the largest level in it."""
         return bool((self.people >= self.levels).all())
+
+
+def _fact(name: str) -> Any:
+    return property(attrgetter(f"groups_.{name}"))
 
 
 class GroupAttributes:
     """The attributes of a fitted condenser that are facts of its groups."""
 
     groups_: GroupFacts
-
-    @property
-    def counts_(self) -> Ints:
-        return self.groups_.counts
-
-    @property
-    def people_(self) -> Ints:
-        return self.groups_.people
-
-    @property
-    def levels_(self) -> Ints:
-        return self.groups_.levels
-
-    @property
-    def information_loss_(self) -> float:
-        return self.groups_.loss
-
-    @property
-    def diversity_loss_(self) -> float:
-        return self.groups_.diversity_loss
-
-    @property
-    def level_summary_(self) -> list[LevelSummary]:
-        return self.groups_.level_summary
-
-    @property
-    def n_suppressed_(self) -> int:
-        return self.groups_.suppressed
-
-    @property
-    def n_verbatim_(self) -> int:
-        return self.groups_.verbatim
-
-    @property
-    def n_degenerate_(self) -> int:
-        return self.groups_.degenerate
-
-    @property
-    def n_singular_(self) -> int:
-        return self.groups_.singular
+    counts_: Ints = _fact("counts")
+    people_: Ints = _fact("people")
+    levels_: Ints = _fact("levels")
+    information_loss_: float = _fact("loss")
+    diversity_loss_: float = _fact("diversity_loss")
+    level_summary_: list[LevelSummary] = _fact("level_summary")
+    n_suppressed_: int = _fact("suppressed")
+    n_verbatim_: int = _fact("verbatim")
+    n_degenerate_: int = _fact("degenerate")
+    n_singular_: int = _fact("singular")
 
 
 def check_facts(facts: GroupFacts) -> None:
@@ -257,7 +231,6 @@ class Grouper:
 
 
 def _within(points: Floats, groups: Ints) -> float:
-    """Return the sum of squares about the means of groups."""
     counts = np.bincount(groups)
     sums = np.stack([np.bincount(groups, column) for column in points.T], axis=1)
     means = sums / counts[:, None]

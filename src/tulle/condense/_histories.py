@@ -84,7 +84,7 @@ class Histories:
         sheets = {name: Sheet(name, len(levels), frame.select(self.columns), own)}
         for table in tables:
             sheets[table.name] = Sheet.of(table, settings)
-        placed = self._place(sheets, tables)
+        placed = self._place(sheets, tables, k)
         for table in reversed(tables):
             sheets[table.name].lift(sheets[table.parent], settings, middle=table.parent != name)
         self.notes = [note for sheet in sheets.values() for note in sheet.notes]
@@ -171,7 +171,9 @@ class Histories:
             found[table.name] = owner if above is None else above[owner]
         return found
 
-    def _place(self, sheets: Mapping[str, Sheet], tables: Sequence[RowTable]) -> list[PlacedRule]:
+    def _place(
+        self, sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int
+    ) -> list[PlacedRule]:
         """Find the table of each rule; what rows add up to is left out of their parent."""
         parents = {table.name: table.parent for table in tables}
         named = {
@@ -182,7 +184,8 @@ class Histories:
         placing = Placing(named)
         for text in self.rules or ():
             placing.place(text)
-        self.sums = [s for s in placing.sums if s.column in sheets[s.table].frame.columns]
+        sums = placing.sums if self.rules is not None else _sums_found(sheets, tables, k)
+        self.sums = [s for s in sums if s.column in sheets[s.table].frame.columns]
         for one in self.sums:
             sheet = sheets[one.table]
             sheet.dtypes[one.column] = sheet.frame.schema[one.column]
@@ -323,7 +326,7 @@ class Histories:
 
     def rules_kept(self) -> list[RuleSummary]:
         """Return the rules that are kept, those that were found in the tables among them."""
-        sums = [RuleSummary(one.text, False, 0.0) for one in self.sums]
+        sums = [RuleSummary(one.text, self.rules is None, 0.0) for one in self.sums]
         kept = [RuleSummary(text, True, 0.0) for _, text in self.beginnings]
         for plan in self.plans.values():
             for one, summary in zip(plan.rules, summarise_rules(plan)):
@@ -359,6 +362,29 @@ class Histories:
                 shown[LEAF_PIECE] = table.model.leaf
             found[table.name] = shown
         return found
+
+
+def _sums_found(sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int) -> list[Sum]:
+    """Find columns that are what rows add up to in nearly everybody."""
+    found: dict[tuple[str, str], Sum] = {}
+    for table in tables:
+        above, rows = sheets[table.parent], sheets[table.name]
+        assert rows.table is not None
+        several = np.bincount(rows.table.owner, minlength=above.height) > 1
+        who = None if above.table is None else above.table.people
+        if people_among(several, who) < 2 * k:
+            continue
+        wanted = {s.name: numbers_of(s) for s in above.frame if s.dtype.is_numeric()}
+        for part in (series for series in rows.frame if series.dtype.is_numeric()):
+            values = np.nan_to_num(numbers_of(part))
+            sums = np.bincount(rows.table.owner, weights=values, minlength=above.height)
+            for name, total in wanted.items():
+                apart = ~np.isclose(total, sums, rtol=1e-9, atol=1e-6)
+                if people_among(apart, who) <= (1 - CONSTANT) * people_among(apart | True, who):
+                    text = f"{table.parent}.{name} = sum({table.name}.{part.name})"
+                    one = Sum(table.parent, name, table.name, part.name, text)
+                    found.setdefault((table.parent, name), one)
+    return list(found.values())
 
 
 def _equal_beginnings(

@@ -52,7 +52,6 @@ def locate_levels(
 
 
 def level_column(frame: pl.DataFrame, name: str, *, plain: bool) -> pl.Series:
-    """Return the column that holds the levels."""
     if plain:
         raise DataError(f"levels='{name}' names a column, but the data has no column names")
     if name not in frame.columns:
@@ -167,9 +166,7 @@ def join_summaries(*summaries: list[LevelSummary]) -> list[LevelSummary]:
     for part in (entry for summary in summaries for entry in summary):
         known = joined.get(part.level, LevelSummary(part.level, 0, part.smallest_group))
         joined[part.level] = LevelSummary(
-            part.level,
-            known.records + part.records,
-            min(known.smallest_group, part.smallest_group),
+            part.level, known.records + part.records, min(known.smallest_group, part.smallest_group)
         )
     return [joined[level] for level in sorted(joined)]
 
@@ -231,7 +228,6 @@ def have_histories(people: Ints) -> bool:
 
 
 def person_column(schema: Schema) -> str | None:
-    """Return the column that names the person of each row, if there is one."""
     names = schema.named(Role.PERSON)
     if len(names) > 1:
         raise DataError(f"{len(names)} columns have the role 'person': at most one may")

@@ -87,12 +87,10 @@ class Papers:
 
     @property
     def means(self) -> Floats:
-        """Return the means of the groups in natural units."""
         return self.moments.means * self.encoder.scales_
 
     @property
     def covariances(self) -> Floats:
-        """Return the covariances of the groups in natural units."""
         scales = self.encoder.scales_
         return self.moments.covariances * scales[:, None] * scales
 
@@ -119,7 +117,6 @@ class Papers:
         return drawn.with_columns(pl.Series(LABEL_CODES, codes))
 
     def merged(self, other: Papers) -> Papers:
-        """Return the groups of both side by side, on the scales of both together."""
         scales = self.encoder.scales_, other.encoder.scales_
         refuse_beyond_floats(*scales)
         encoder, *ways = self.encoder.merge(other.encoder)
@@ -140,7 +137,6 @@ class Papers:
         return both
 
     def rests_on(self) -> dict[str, int]:
-        """Return what a release shows, and of how many people at least each piece is."""
         return self.shown
 
     def sentence(self, *, sizes: bool = True) -> str:
@@ -158,7 +154,6 @@ class Papers:
         )
 
     def limits(self) -> list[str]:
-        """Return what this synthesis does not protect."""
         return [
             "What all members of a group share: it shows in the group's mean.",
             "The last member of a group, to someone who knows all the others.",
@@ -167,7 +162,6 @@ class Papers:
 
 
 def rescaled(moments: GroupMoments, ratio: Floats) -> GroupMoments:
-    """Return the same statistics with each dimension multiplied."""
     return GroupMoments(
         moments.counts,
         moments.means * ratio,

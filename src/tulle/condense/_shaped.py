@@ -72,7 +72,6 @@ class ClassRows(NamedTuple):
     units: Ints
 
     def at(self, rows: Flags | Ints) -> ClassRows:
-        """Return the classes of some records."""
         return ClassRows(self.classes, self.codes[rows], self.units[rows])
 
 
@@ -117,7 +116,6 @@ class Block:
     settled: Settled | None = None  # the encoder too is then the whole table's
 
     def at(self, rows: Flags | Ints) -> Block:
-        """Return some of the records."""
         frame = self.frame.filter(rows) if rows.dtype == bool else self.frame[rows]
         return replace(
             self,
@@ -166,7 +164,6 @@ def label_name(labels: LabelSchema, encoder: TableEncoder) -> str:
 def with_labels(
     frame: pl.DataFrame, labels: LabelSchema, codes: Ints, encoder: TableEncoder
 ) -> pl.DataFrame:
-    """Return a table with the class of each record, as rules see it."""
     classes = labels.domain.gather(pl.Series(codes))
     return frame.with_columns(classes.alias(label_name(labels, encoder)))
 
@@ -192,7 +189,6 @@ class Shape:
 
     @property
     def plan(self) -> Plan:
-        """Return how rules between columns are kept."""
         first, *others = (table.plan for table in self.tables)
         return reduce(Plan.joined, others, first)
 
@@ -255,7 +251,6 @@ class Shape:
         return pl.concat(drawn, how="vertical_relaxed")[rng.permutation(n)]
 
     def merged(self, other: Shape) -> Shape:
-        """Return the synthesis of both tables."""
         both = Shape(self.rules, exact=self.exact or other.exact)
         both.tables = self.tables + other.tables
         both.shown = fewest_of([self.shown, other.shown])
@@ -263,15 +258,12 @@ class Shape:
         return both
 
     def rests_on(self) -> dict[str, int]:
-        """Return what a release shows, and of how many people at least each piece is."""
         return self.shown
 
     def sentence(self, *, sizes: bool = True) -> str:
-        """Return in words what every released record was drawn from."""
         return shape_sentence(self.rests_on(), exact=self.exact, sizes=sizes)
 
     def limits(self) -> list[str]:
-        """Return what this synthesis does not protect."""
         totals = "totals are exact, as asked" if self.exact else "lots hide one person only in part"
         return [
             "What all people of a leaf or a group share: records drawn from it share it too.",
@@ -389,7 +381,6 @@ def _given(
 
 
 def summarise_rules(plan: Plan) -> list[RuleSummary]:
-    """Return the rules of a plan, and how the table stood to them."""
     return [RuleSummary(kept.rule.text, kept.found, kept.share) for kept in plan.rules]
 
 

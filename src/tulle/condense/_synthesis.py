@@ -31,26 +31,13 @@ def synthesize(
     exact: bool = False,
     sizes: Ints | None = None,
 ) -> tuple[Floats, Ints]:
-    """Draw records for every group.
+    """Draw records for every group; return them and the group of each, in ascending order.
 
-    Parameters
-    ----------
-    moments : GroupMoments
-    rng : numpy Generator
-    distribution : {"uniform", "normal", "mean"}
-        Of the coordinates along the eigenvectors; ``"mean"`` repeats the group's mean.
-    exact : bool
-        Give each group's records exactly its mean and covariance, not only on average. This
-        needs more records than the covariance's rank, which always holds for ``sizes=None``.
-        Groups of two are refused: no other two records have their mean and covariance.
-    sizes : ndarray (g,), optional
-        How many records each group emits; as many as it holds by default.
-
-    Returns
-    -------
-    matrix : ndarray (n, d)
-    groups : ndarray (n,)
-        The group of each row, in ascending order.
+    ``distribution`` is that of the coordinates along the eigenvectors ("mean" repeats the group's
+    mean). ``exact`` gives each group's records exactly its mean and covariance, not only on
+    average. This needs more records than the covariance's rank, which always holds where ``sizes``
+    are None: as many as each group holds. Groups of two are refused: no other two records have
+    their mean and covariance.
     """
     check_choice("synthesize", "distribution", distribution, DISTRIBUTIONS)
     counts = moments.counts if sizes is None else np.asarray(sizes, dtype=np.int64)

@@ -359,6 +359,12 @@ class Condenser(CondensedTable, Estimator):
             if name not in frame.columns:
                 hint = nearest_name(name, frame.columns)
                 raise DataError(f"column '{name}' is not in the table: {hint}")
+            given, fitted = frame.schema[name], drawn.schema[name]
+            if given.is_numeric() != fitted.is_numeric() and frame[name].count():
+                raise DataError(
+                    f"column '{name}' holds {given} here and {fitted} in the table that was "
+                    "fitted: convert it"
+                )
         return exit.leave(fill_missing(frame, drawn, self._encoder, self._rng))
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
@@ -476,11 +482,9 @@ class Condenser(CondensedTable, Estimator):
         self.notes_ = notes + rule_notes(self.rules, self.rules_)
 
     def _weaker(self) -> list[str]:
-        """List where protection is weaker than it looks."""
         return fact_notes(self.groups_, exact=self.exact_totals)
 
     def _unfitted(self, person: str | None = None) -> Shape | Papers | LinkedRows:
-        """Return the synthesis that the parameters ask for."""
         if person is not None:
             return LinkedRows(
                 self.rules, person, self.order,

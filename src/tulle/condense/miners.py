@@ -308,7 +308,6 @@ def _adopt_features(model: Any, condenser: Any) -> None:
 
 
 def _encoded(model: Any, condenser: Any, X: Any) -> Floats:
-    """Return new records on the standardised dimensions of a condenser."""
     if getattr(X, "ndim", 2) == 1:
         raise DataError("X has 1 dimension instead of 2. Reshape your data: one row for a record")
     validate_data(model, X, skip_check_array=True, reset=False)

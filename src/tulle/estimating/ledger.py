@@ -43,6 +43,7 @@ _ASKED = {"mean": 60, "share": 60, "total": 30, "quantile": 40, "ols": 60, "logi
 _ORDERS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _FEW_VALUES = 12  # of a column to group by
 MOST = 8.0  # standard errors: beyond, a sixtieth of the people would tell as much
+_TAILS = 0.5  # more for a named question: what lies beyond the ends of a release was cut off
 _BEYOND = MOST + 0.5  # what a ledger says of any that is larger
 _MOST_TERMS = 10  # of a regression on all other columns
 
@@ -224,7 +225,7 @@ class Errors:
             if len(errors) >= LEAST:
                 kinds[kind]["columns"][column] = _upwards(_covering(errors), 10)
         asked = {
-            text: {name: _upwards(error, 2) for name, error in own.items()}
+            text: {name: _upwards(error + _TAILS, 2) for name, error in own.items()}
             for text, own in self.of_asked.items()
         }
         return {

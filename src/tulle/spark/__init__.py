@@ -12,11 +12,4 @@ from tulle.spark._mine import association_rules, frequent_itemsets
 from tulle.spark._rows import encode, sketch
 from tulle.spark._stream import into_stream
 
-__all__ = [
-    "association_rules",
-    "condense",
-    "encode",
-    "frequent_itemsets",
-    "into_stream",
-    "sketch",
-]
+__all__ = ["association_rules", "condense", "encode", "frequent_itemsets", "into_stream", "sketch"]

@@ -1,4 +1,4 @@
-"""Condensation of a Spark table: facts, cuts, records to their cells, a part from each cell."""
+"""Condensation of a Spark table, also for ``tulle condense --engine spark``: blocks on workers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,7 +21,7 @@ from tulle._large.machine import pack, unpack
 from tulle._large.plan import BLOCK, BlockPlan, Deal, Finished, Tally, Write
 from tulle._threads import stay_on_thread
 from tulle._types import FilePath
-from tulle.errors import ParameterError
+from tulle.errors import DataError, ParameterError
 from tulle.releases import Manifest
 from tulle.spark._jobs import (
     Block,
@@ -32,6 +33,7 @@ from tulle.spark._jobs import (
     require_spark,
 )
 from tulle.spark._session import (
+    open_session,
     order_free,
     refuse_other_versions,
     refuse_unencrypted,
@@ -40,7 +42,7 @@ from tulle.spark._session import (
 from tulle.table.schema import Column
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Frames = Iterator[pl.DataFrame]
 
@@ -124,6 +126,58 @@ def condense(
     )[1]  # fmt: skip
 
 
+def condense_source(
+    source: str,
+    output: FilePath,
+    *,
+    master: str | None = None,
+    policy: FilePath | None = None,
+    levels: str | None = None,
+    target: str | None = None,
+    report: FilePath | None = None,
+    control: FilePath | None = None,
+    sign_key: FilePath | None = None,
+    accept_risk: str | None = None,
+    command: str = "",
+    force: bool = False,
+    **given: Any,
+) -> Condensed:
+    """Condense a table that Spark reads: Parquet, or a table of its catalogue."""
+    require_spark()
+    options = resolve("condense", Condensing(), policy, given)
+    reads = {"--policy": policy, "--control": control}
+    if "://" not in source and os.path.isfile(source):
+        reads |= {"INPUT": source}
+    job = Job.opened(
+        shared_folder(output), reads,
+        report=report, sign_key=sign_key, accept_risk=accept_risk, command=command,
+        in_parts=True, force=force,
+    )  # fmt: skip
+    with options.naming():
+        return condense_table(
+            _read(open_session(master), source), job, options,
+            levels=levels, target=target, columns=None, control=control,
+            source=os.path.basename(source),
+        )[0]  # fmt: skip
+
+
+def _read(session: SparkSession, source: str) -> DataFrame:
+    """Return the table of a name: a path of Parquet files, else a table of the catalogue."""
+    with reported():
+        if source.lower().rstrip("/").endswith(".parquet"):
+            if "://" not in source:
+                if not Path(source).exists():
+                    raise DataError(f"{source} does not exist")
+                source = Path(source).absolute().as_uri()
+            return session.read.parquet(source)
+        if "." in source and not session.catalog.tableExists(source):
+            raise ParameterError(
+                f"the engine 'spark' reads Parquet and the tables of its catalogue: {source} is "
+                "neither. Write it as Parquet first"
+            )
+        return session.table(source)
+
+
 def shared_folder(output: FilePath) -> str:
     """Return the whole path of a release, for workers that have another folder."""
     if "://" in str(output):
@@ -174,7 +228,6 @@ class Cluster:
         return SAMPLE
 
     def block_of(self, dimensions: int) -> int:
-        """Return about how many records a block has."""
         return BLOCK
 
     def read(self, reading: Learnt) -> Learnt:

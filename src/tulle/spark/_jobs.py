@@ -40,7 +40,6 @@ def require_spark() -> None:
 
 
 def answer(found: Any) -> Block:
-    """Return something for the driver."""
     return ANSWER, pickle.dumps(found)
 
 

@@ -98,7 +98,7 @@ def command(as_json: bool, source: str, engine: str, master: str | None, **argum
     exit code is 1. A manifest goes next to the release; --report writes the whole audit.
     """
     if engine == "spark":
-        from tulle.spark._command import condense_source
+        from tulle.spark._condense import condense_source
 
         condense: Callable[..., Condensed] = partial(condense_source, master=master)
     else:

@@ -408,7 +408,6 @@ class GroupingSearch:
         )
 
     def groups(self) -> Ints:
-        """Return the group of each record."""
         return self.chains.group.copy()
 
 

@@ -40,7 +40,7 @@ def atomic_write(
             file.flush()
             os.fsync(file.fileno())
             if hidden is None and (force and target.exists()):
-                hidden = _hidden_name(target)
+                hidden = hidden_name(target, "part")
                 _name(file.fileno(), hidden)
             if hidden is None:
                 _name(file.fileno(), target)
@@ -59,11 +59,23 @@ def atomic_write(
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove the hidden neighbours of a file that killed processes left behind."""
-    target = Path(path)
-    for hidden in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        owner = hidden.name.removesuffix(".part").rpartition(".")[2].partition("-")[0]
-        if owner.isdigit() and not alive(int(owner)):
-            hidden.unlink(missing_ok=True)
+    for hidden in abandoned(Path(path), "part"):
+        hidden.unlink(missing_ok=True)
+
+
+def hidden_name(target: Path, what: str) -> Path:
+    """Name a hidden neighbour that says which process it belongs to."""
+    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.{what}")
+
+
+def abandoned(target: Path, what: str, *, own: bool = False) -> list[Path]:
+    """List hidden neighbours that no living process owns (``own``: or this one)."""
+    found = []
+    for hidden in target.parent.glob(f".{glob.escape(target.name)}.*.{what}"):
+        owner = hidden.name.removesuffix(f".{what}").rpartition(".")[2].partition("-")[0]
+        if owner.isdigit() and (own if int(owner) == os.getpid() else not alive(int(owner))):
+            found.append(hidden)
+    return found
 
 
 def refuse_existing(path: str | os.PathLike[str], *, force: bool) -> None:
@@ -173,7 +185,7 @@ def _open_nameless(target: Path, mode: int) -> tuple[int, Path | None]:
         # the file system may not support it (overlay, network): fall through
         with suppress(OSError):
             return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, mode), None
-    hidden = _hidden_name(target)
+    hidden = hidden_name(target, "part")
     return os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), hidden
 
 
@@ -184,10 +196,6 @@ def _name(descriptor: int, path: Path) -> None:
         os.link(f"/proc/self/fd/{descriptor}", path.name, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         os.close(folder)
-
-
-def _hidden_name(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
 def _rename(hidden: Path, target: Path, *, force: bool) -> None:

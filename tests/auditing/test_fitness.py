@@ -13,6 +13,7 @@ from tulle._attacks.records import nearest
 from tulle.auditing import _fitness as fitness_module
 from tulle.auditing._fitness import celled
 from tulle.auditing._learning import _split
+from tulle.auditing._measures import associations
 from tulle.auditing._people import in_register, linkability, linkage_known
 from tulle.auditing._tables import align, align_made
 
@@ -276,3 +277,31 @@ def test_a_column_in_another_scale_is_no_cause_of_its_own() -> None:
     # what is left of the effects is what an analyst asks for: age and school on wage, and back
     found, _ = fitness_module._effects(align(table, table, None, None), rng)
     assert found["effects_lost"] == 0
+
+
+def test_associations_are_those_of_what_many_people_have() -> None:
+    """A town of one person, and two numbers of which a few have both, say nothing of a release."""
+    rng = np.random.default_rng(0)
+    state = rng.choice(["a", "b"], 500)
+    town = np.where(state == "a", "x", "y").astype(object)
+    town[:6], state[:6] = [f"t{i}" for i in range(6)], [f"s{i}" for i in range(6)]
+    some = np.where(np.arange(500) < 20, rng.normal(size=500), np.nan)
+    table = pl.DataFrame({"state": state, "town": town.astype(str), "x": some, "y": -some})
+    table = table.with_columns(pl.col("x", "y").fill_nan(None))
+    shuffled = table.with_columns(pl.col("y").reverse())
+    found = associations(align(table, shuffled, None, None))
+    place = found.names.index
+    assert np.isnan(found.original[place("x"), place("y")])
+    kept = table.with_columns(
+        pl.when(pl.col("town").str.starts_with("t"))
+        .then(pl.lit("x"))
+        .otherwise("town")
+        .alias("town"),
+        pl.when(pl.col("state").str.starts_with("s"))
+        .then(pl.lit("a"))
+        .otherwise("state")
+        .alias("state"),
+    )
+    both = associations(align(table, kept, None, None))
+    names = place("state"), place("town")
+    assert abs(both.original[names] - both.release[names]) < 0.3

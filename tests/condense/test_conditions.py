@@ -125,6 +125,8 @@ def test_gaps_need_the_fitted_columns_and_no_target(
 ) -> None:
     with pytest.raises(DataError, match="'town'"):
         fitted.impute(people.drop("town"))
+    with pytest.raises(DataError, match="column 'age' holds String here and Int64 in the table"):
+        fitted.impute(people.with_columns(pl.col("age").cast(pl.String)))
     with_target = Condenser(k=10, random_state=0).fit(people[:, :3].drop("sex"), people["age"])
     with pytest.raises(DataError, match="without a target"):
         with_target.impute(people)

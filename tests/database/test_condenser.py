@@ -81,6 +81,19 @@ def test_rules_hold_across_rows_and_tables(
     assert fitted.broken_rules_ == {}
 
 
+def test_rows_at_the_same_time_come_only_where_k_people_have_some() -> None:
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(80), 5)
+    for least in (0, 1):
+        steps = rng.integers(1, 90, 400) * rng.integers(least, 2, 400)
+        day = np.datetime64("2020-01-01") + np.cumsum(steps.reshape(80, 5), axis=1).ravel()
+        table = pl.DataFrame({"who": who, "day": day, "cost": rng.normal(size=400).round(2)})
+        condenser = Condenser(10, columns={"who": "person"}, order=["day"], random_state=1)
+        made = condenser.fit(table).sample()
+        steps = made.select(pl.col("day").diff().over("who"))["day"].drop_nulls()
+        assert (steps.dt.total_days().min() == 0) == (least == 0)
+
+
 def test_what_rows_add_up_to_is_found() -> None:
     condenser = DatabaseCondenser(8, random_state=0).fit(database())
     rules = {one.rule: one.found for one in condenser.rules_}

@@ -468,3 +468,19 @@ def test_what_a_formula_computes_is_missing_for_nobody_if_it_is_in_the_table() -
         condenser = Condenser(k=10, random_state=seed).fit(table)
         assert any(one.rule == "pay = rate * hours" for one in condenser.rules_)
         assert condenser.sample(3000)["pay"].null_count() == 0
+
+
+@pytest.mark.slow
+def test_a_distance_leads_neither_below_what_there_is_nor_to_one_persons_decimals() -> None:
+    """Of three times of which one is the first of the others, as people who are lost have them."""
+    rng = np.random.default_rng(0)
+    end = rng.gamma(1.5, 700, 1200).round() + 1
+    first = np.where(rng.random(1200) < 0.5, end, (end * rng.random(1200)).round())
+    other = np.where(rng.random(1200) < 0.5, end, (end * rng.random(1200)).round())
+    both = np.maximum(first, other)
+    first[0] = first[0] + 0.03 if first[0] < both[0] else first[0] - 0.03
+    table = pl.DataFrame({"first": first, "other": other, "both": both, "end": end})
+    release = Condenser(k=10, random_state=0).fit(table).sample(3000)
+    assert all(release[name].min() >= 0 for name in release.columns)
+    assert (release["first"] != release["first"].round()).mean() < 0.01
+    assert (release["first"] <= release["both"]).all()

@@ -14,7 +14,7 @@ from tulle.errors import DataError, PrivacyError
 from tulle.rules import RuleHider
 from tulle.rules import _stream as stream
 from tulle.rules._sensitive import Thresholds
-from tulle.rules._stream import HidingStream, StreamResult
+from tulle.rules._stream import HidingStream
 from tulle.rules.rule import Rule
 from tulle.transactions import fimi, fimi_blocks, read_fimi, write_fimi
 
@@ -24,7 +24,7 @@ RULES = [Rule("0, 1 -> 2"), Rule("3 -> 4")]
 
 def hide_stream(
     source: Path, file: BinaryIO, rules: list[Rule], thresholds: Thresholds, **options: Any
-) -> StreamResult:
+) -> tuple[Any, dict[str, Any], float | None]:
     options = {"window": 400, "victim": "transaction", "random_state": None} | options
     hiding = HidingStream(lambda size: fimi_blocks(source, size), rules, thresholds, **options)
     for released in hiding.released():
@@ -52,11 +52,12 @@ def test_the_stream_writes_what_the_hider_gives(source: Path, window: int, victi
     whole = io.BytesIO()
     write_fimi(one.fit_transform(source), whole)
     assert out.getvalue() == whole.getvalue()
-    assert found.report == one.report_
-    assert found.n_transactions == one.n_transactions_
-    assert found.n_transactions_touched == one.n_transactions_touched_
-    assert found.dif == pytest.approx(one.dif_)
-    assert found.hiding_failure == one.hiding_failure_ == 0
+    report, counts, failed = found
+    assert report == one.report_
+    assert counts["baskets"] == one.n_transactions_
+    assert counts["baskets_touched"] == one.n_transactions_touched_
+    assert counts["dif"] == pytest.approx(one.dif_)
+    assert failed == one.hiding_failure_ == 0
 
 
 @pytest.mark.parametrize(

@@ -253,3 +253,19 @@ def test_a_person_is_the_same_in_every_batch() -> None:
 def test_streams_that_count_people_do_not_merge() -> None:
     with pytest.raises(DataError):
         fitted(visits(10, 60, 200)).merge(fitted(visits(11, 60, 200)))
+
+
+def test_ranges_follow_people_who_are_known_but_nobody_alone(tmp_path: Path) -> None:
+    """Events of the same few people for ever, whose times rise."""
+    rows = np.arange(1_000)
+    table = pl.DataFrame({"who": rows % 40, "at": rows / 10.0})
+    condenser = StreamCondenser(5, init_size=100, columns={"who": "person"}, random_state=0)
+    for part in np.array_split(rows, 9):
+        condenser.partial_fit(table[part])
+    highest = condenser.snapshot()["at"].max()
+    assert 90 < highest <= 99.5  # to where five people came at least
+    key = SecretKey.generate()
+    condenser.save(tmp_path / "state", key=key)
+    alone = pl.DataFrame({"who": np.zeros(50, dtype=np.int64), "at": np.linspace(100, 200, 50)})
+    for stream in (condenser, StreamCondenser.load(tmp_path / "state", key=key)):
+        assert stream.partial_fit(alone).sample(5_000)["at"].max() == highest

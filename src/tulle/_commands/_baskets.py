@@ -27,7 +27,6 @@ from tulle.rules.containers import (
     open_long,
 )
 from tulle.transactions import Transactions, fimi_blocks, write_fimi
-from tulle.transactions.baskets import Rows
 
 
 class Opened(NamedTuple):
@@ -137,24 +136,16 @@ def put_baskets(
         put_table(frame, file, name)
     elif is_compressed(name):
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-            write_fimi(_filled(released), cast(BinaryIO, packed))
+            write_fimi(filled(released), cast(BinaryIO, packed))
     else:
-        write_fimi(_filled(released), file)
+        write_fimi(filled(released), file)
 
 
-def n_empty(released: Transactions) -> int:
-    """Count the empty baskets, which neither FIMI lines nor pairs can express."""
-    return int(np.count_nonzero(_sizes(released) == 0))
-
-
-def _filled(released: Transactions) -> Transactions:
-    sizes = _sizes(released)
-    return released if sizes.all() else released.take(np.flatnonzero(sizes))
-
-
-def _sizes(released: Transactions) -> Rows:
+def filled(released: Transactions) -> Transactions:
+    """Leave out the empty baskets, which neither FIMI lines nor pairs can express."""
     open_ = released.unknown
-    return released.lengths if open_ is None else released.lengths + open_.lengths
+    sizes = released.lengths if open_ is None else released.lengths + open_.lengths
+    return released if sizes.all() else released.take(np.flatnonzero(sizes))
 
 
 # Baskets that are not in memory together, block by block.

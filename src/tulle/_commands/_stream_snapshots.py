@@ -191,12 +191,24 @@ def watch(
     states = [state for state in condenser._fitted.states.values() if len(state.groups)]
     sizes = np.array([len(state.groups) for state in states])
     arrive = _together if together else _alone
+    how = "uniform" if condenser.synthesis == "shape" else condenser.synthesis
+
+    def release(played: StreamState) -> Floats:
+        groups = played.publish()[0] if policy == "bounded" else played.groups
+        return synthesize(groups.moments(), rng, distribution=how)[0]
+
     pairs = []
     for _ in range(TRIALS):
         state = states[rng.choice(len(states), p=sizes / sizes.sum())]
         few = state.groups.taken(rng.permutation(len(state.groups))[:GROUPS]).moments()
         came, decoys, level = arrive(few, rng)
-        pairs.append(_watched(few, came, decoys, level, condenser, policy, rng))
+        played = StreamState(few.means.shape[1], strict=condenser.split == "strict")
+        played.start(few)
+        before = release(played)
+        levels = np.full(len(came), min(level, int(few.counts.max()) + 1))
+        played.absorb(came, levels, played.seen + np.arange(len(came)))
+        after = release(played)
+        pairs.append(Snapshots(before, after, (len(before), len(after)), came[0], decoys))
     return [snapshots_by_totals(pairs, rng), snapshots_by_fresh_rows(pairs, rng)]
 
 
@@ -215,33 +227,6 @@ def _together(few: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floa
     sizes[home] = level + CANDIDATES - 1
     people = rng.permutation(synthesize(few, rng, distribution="normal", sizes=sizes)[0])
     return people[:level], people[level:], level
-
-
-def _watched(
-    few: GroupMoments,
-    came: Floats,
-    decoys: Floats,
-    level: int,
-    condenser: StreamCondenser,
-    policy: str,
-    rng: np.random.Generator,
-) -> Snapshots:
-    """Return the releases before and after some people joined a stream of few groups."""
-    played = StreamState(few.means.shape[1], strict=condenser.split == "strict")
-    played.start(few)
-    levels = np.full(len(came), min(level, int(few.counts.max()) + 1))
-    how = "uniform" if condenser.synthesis == "shape" else condenser.synthesis
-    before = _release(played, how, policy, rng)
-    played.absorb(came, levels, played.seen + np.arange(len(came)))
-    after = _release(played, how, policy, rng)
-    return Snapshots(before, after, (len(before), len(after)), came[0], decoys)
-
-
-def _release(
-    state: StreamState, distribution: str, policy: str, rng: np.random.Generator
-) -> Floats:
-    groups = state.publish()[0] if policy == "bounded" else state.groups
-    return synthesize(groups.moments(), rng, distribution=distribution)[0]
 
 
 # What snapshots tell of single people, and what they are good for. The stream keeps no record, but

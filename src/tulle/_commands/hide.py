@@ -70,49 +70,6 @@ def recovery(
     return {found.name: {**found.to_dict(), "owner_only": True} for found in attacks}
 
 
-def audit_of(
-    summary: dict[str, Any],
-    rules: Report,
-    attacks: dict[str, AttackFigures],
-    held: str,
-    method: str | None,
-    command: str,
-) -> Audit:
-    from tulle.auditing.audit import Audit
-
-    hidden = summary["rules_hidden"]
-    untried = (
-        "give --min-support and --min-confidence, which a recovery of the rules needs, and do not "
-        "--stream"
-    )
-    if method == "blocking":
-        untried = (
-            "fill the unknown cells in by the toss of a coin, mine that, and see whether the rules "
-            "come back: no attack is made on blocked cells"
-        )
-    guarantee: Guarantee = {
-        "text": "Counted again in the finished release before it was written.",
-        "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
-    }
-    return Audit(
-        {
-            "title": "Hidden rules",
-            "summary": f"{counted(hidden, 'rule', 'was')} hidden in "
-            f"{counted(summary['baskets'], 'basket')}; "
-            f"{counted(summary['baskets_touched'], 'basket', 'was')} changed.",
-            "guarantee": guarantee,
-            "k": 10,
-            "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
-            "attacks": attacks,
-            "sections": [_rules_section(rules)],
-            "limits": list(LIMITS),
-            "command": command,
-            "verdict": _judged(summary),
-            "untried": untried,
-        }
-    )
-
-
 _UNMEASURED: Judgement = {
     "level": "undecided",
     "reason": "Not decided: how many other rules were lost was not measured.",
@@ -387,15 +344,10 @@ class _HideRun(NamedTuple):
         )  # fmt: skip
         with self.job.releasing() as draft:
             put_blocks(stream.released(), draft.file, self.source, self.job.output)
-            found = stream.result()
-            report, baskets = found.report, found.n_transactions
-            summary = {
-                "baskets": baskets,
-                "baskets_touched": found.n_transactions_touched,
-                **_outcome(report, options, self.wishes.rules, baskets),
-                "hiding_failure": found.hiding_failure,
-                "dif": found.dif,
-            }
+            report, counts, failed = stream.result()
+            baskets = counts["baskets"]
+            outcome = _outcome(report, options, self.wishes.rules, baskets)
+            summary = {**counts, **outcome, "hiding_failure": failed, "dif": counts["dif"]}
             page = self._page(summary, report)
             decided(page, self.job.accepted)
             draft.finish(self._manifest(entry | {"records": baskets}, summary, _public(page)))
@@ -403,9 +355,40 @@ class _HideRun(NamedTuple):
         return Hidden(summary, _rows(report), notes, page)
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
-        held = _held(self.wishes, self.options)
-        method, command = self.options.method, self.job.command
-        return audit_of(summary, report, attacks or {}, held, method, command)
+        """Make the report of what was verified, and of the attacks."""
+        from tulle.auditing.audit import Audit
+
+        hidden, held = summary["rules_hidden"], _held(self.wishes, self.options)
+        untried = (
+            "give --min-support and --min-confidence, which a recovery of the rules needs, and do "
+            "not --stream"
+        )
+        if self.options.method == "blocking":
+            untried = (
+                "fill the unknown cells in by the toss of a coin, mine that, and see whether the "
+                "rules come back: no attack is made on blocked cells"
+            )
+        guarantee: Guarantee = {
+            "text": "Counted again in the finished release before it was written.",
+            "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
+        }
+        return Audit(
+            {
+                "title": "Hidden rules",
+                "summary": f"{counted(hidden, 'rule', 'was')} hidden in "
+                f"{counted(summary['baskets'], 'basket')}; "
+                f"{counted(summary['baskets_touched'], 'basket', 'was')} changed.",
+                "guarantee": guarantee,
+                "k": 10,
+                "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
+                "attacks": attacks or {},
+                "sections": [_rules_section(report)],
+                "limits": list(LIMITS),
+                "command": self.job.command,
+                "verdict": _judged(summary),
+                "untried": untried,
+            }
+        )
 
     def _manifest(
         self,
@@ -437,37 +420,6 @@ class _HideRun(NamedTuple):
             accepted_risk=self.job.accepted,
             seed=seed_policy(self.seed),
         )
-
-
-def already_hidden(report: Report, options: Hiding, rules: Sequence[Rule]) -> list[bool]:
-    """Return which rules were below their limits before; refuse if that is true of all.
-
-    Then nothing would be hidden, and the thresholds are most likely not the miner's: 0.1 is a
-    tenth of the baskets, a thousandth is 0.1%. A share of each rule's own baskets (disclosure) has
-    nothing to do with mining.
-    """
-    below = [
-        options.disclosure is None
-        and rule.disclosure is None
-        and (
-            line["support_before"] < line["support_limit"]
-            or line["confidence_before"] < (line["confidence_limit"] or 0.0)
-        )
-        for line, rule in zip(report, rules)
-    ]
-    if not all(below):
-        return below
-    typed = options.min_support
-    meant = ""
-    if isinstance(typed, str | float) and not str(typed).strip().endswith("%"):
-        strongest = max(line["support_before"] for line in report)
-        if strongest * 100 >= float(typed):
-            meant = f" Did you mean {options.word('min_support')} {float(typed):g}%?"
-    raise DataError(
-        f"{counted(len(report), 'rule', 'is')} below the thresholds in the data already, so that "
-        f"nothing would be hidden: anyone who mines with {options.word('min_support')} "
-        f"{typed} finds none of them.{meant} Give the thresholds that a miner would use"
-    )
 
 
 def _settled(options: Hiding, *, stream: bool) -> Hiding:
@@ -558,12 +510,12 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
 
 
 def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) -> dict[str, Any]:
-    from tulle._commands._baskets import n_empty
+    from tulle._commands._baskets import filled
 
     return {
         "baskets": hider.n_transactions_,
         "baskets_touched": hider.n_transactions_touched_,
-        "baskets_empty": n_empty(released),
+        "baskets_empty": len(released) - len(filled(released)),
         **outcome,
         "hiding_failure": hider.hiding_failure_,
         "misses_cost": hider.misses_cost_,
@@ -576,15 +528,41 @@ def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) 
 def _outcome(
     report: Report, options: Hiding, rules: Sequence[Rule], baskets: int
 ) -> dict[str, int]:
-    """Return how many rules are hidden, and how many a miner still finds at the thresholds."""
+    """Count the rules that are hidden, that were before, and that a miner still finds.
+
+    If all were below their limits before, nothing would be hidden, and the thresholds are most
+    likely not the miner's: 0.1 is a tenth of the baskets, a thousandth is 0.1%. A share of each
+    rule's own baskets (disclosure) has nothing to do with mining.
+    """
     from tulle.rules.hider import minable
 
+    typed = options.min_support
+    below = [
+        options.disclosure is None
+        and rule.disclosure is None
+        and (
+            line["support_before"] < line["support_limit"]
+            or line["confidence_before"] < (line["confidence_limit"] or 0.0)
+        )
+        for line, rule in zip(report, rules)
+    ]
+    if all(below):
+        meant = ""
+        strongest = max(line["support_before"] for line in report)
+        is_share = isinstance(typed, str | float) and not str(typed).strip().endswith("%")
+        if is_share and strongest * 100 >= float(str(typed)):
+            meant = f" Did you mean {options.word('min_support')} {float(str(typed)):g}%?"
+        raise DataError(
+            f"{counted(len(report), 'rule', 'is')} below the thresholds in the data already, so "
+            f"that nothing would be hidden: anyone who mines with {options.word('min_support')} "
+            f"{typed} finds none of them.{meant} Give the thresholds that a miner would use"
+        )
     found = [False] * len(report)
-    if options.min_support is not None:
-        least = support_count("hide", options.min_support, baskets)
+    if typed is not None:
+        least = support_count("hide", typed, baskets)
         sure = confidence_if_any("hide", options.min_confidence)
         found = [minable(line, "after", least, sure) for line in report]
-    below = [one and not seen for one, seen in zip(already_hidden(report, options, rules), found)]
+    below = [one and not seen for one, seen in zip(below, found)]
     return {
         "rules_hidden": len(report) - sum(found) - sum(below),
         "rules_below_already": sum(below),

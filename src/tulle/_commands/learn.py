@@ -59,6 +59,7 @@ def learn(
     """
     from tulle.io.read import open_table
     from tulle.io.write import write_table
+    from tulle.sketch.sketches import Sketches
 
     options = resolve("learn", Learning(), None, given)
     _refuse_contradictions(options, new, key_file)
@@ -67,17 +68,18 @@ def learn(
     check_files(reads, writes={"--output": output}, force=force)
     rng = as_generator(options.seed)
     with options.naming(n_clusters="--clusters", n_neighbors="--neighbours"):
-        sketches = Path(source).suffix == ".parquet" and "sketch" in open_table(source).schema
-        if not sketches:
+        is_sketches = Path(source).suffix == ".parquet" and "sketch" in open_table(source).schema
+        if not is_sketches:
             summary, found = _from_groups(source, new, options, rng)
         elif words is not None and key_file is not None:
-            summary, found = _estimated(source, words, key_file)
+            summary, found = _estimated(Sketches.load(source), words, key_file)
         elif options.classes is not None:
-            summary, found = _classified(source, new, options, rng)
+            labels = _labels(source, options.classes)
+            summary, found = _classified(Sketches.load(source), labels, new, options, rng)
         elif options.clusters is not None:
-            summary, found = _clustered(source, options.clusters, rng)
+            summary, found = _clustered(Sketches.load(source), options.clusters, rng)
         else:
-            summary, found = _listed(source, options.neighbours or 1)
+            summary, found = _listed(Sketches.load(source), options.neighbours or 1)
     if output is not None:
         write_table(found, output, private=True, force=force)
     return Learnt(summary, found.head(20).to_dicts())
@@ -110,13 +112,15 @@ def _labels(source: FilePath, field: str) -> pl.Series:
 
 
 def _classified(
-    source: FilePath, new: FilePath | None, options: Learning, rng: np.random.Generator
+    sketches: Sketches,
+    labels: pl.Series,
+    new: FilePath | None,
+    options: Learning,
+    rng: np.random.Generator,
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     from tulle.sketch.miners import SketchKNeighborsClassifier
     from tulle.sketch.sketches import Sketches
 
-    sketches, field = Sketches.load(source), str(options.classes)
-    labels = _labels(source, field)
     known = labels.is_not_null().to_numpy()
     test = rng.permutation(len(sketches)) % _APART == 0 if new is None else np.zeros_like(known)
     train = np.flatnonzero(known & ~test)
@@ -156,12 +160,10 @@ def _told(
 
 
 def _clustered(
-    source: FilePath, count: int, rng: np.random.Generator
+    sketches: Sketches, count: int, rng: np.random.Generator
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     from tulle.sketch.miners import SketchKMeans
-    from tulle.sketch.sketches import Sketches
 
-    sketches = Sketches.load(source)
     model = SketchKMeans(count, random_state=rng).fit(sketches)
     labels, hidden = model.labels_.copy(), sketches.suppressed
     labels[hidden] = rng.integers(0, count, int(hidden.sum()))  # as in the paper
@@ -182,13 +184,10 @@ def _sizes(labels: Any, count: int, error: float) -> tuple[dict[str, Any], pl.Da
     return summary, pl.DataFrame({"record": np.arange(len(labels)) + 1, "cluster": labels + 1})
 
 
-def _listed(source: FilePath, count: int) -> tuple[dict[str, Any], pl.DataFrame]:
+def _listed(sketches: Sketches, count: int) -> tuple[dict[str, Any], pl.DataFrame]:
     """Return the nearest sketches of each, with what was estimated of the pair."""
     import polars as pl
 
-    from tulle.sketch.sketches import Sketches
-
-    sketches = Sketches.load(source)
     rows = np.flatnonzero(~sketches.suppressed)
     seen, parts = sketches[rows], []
     count = min(count, len(rows) - 1)
@@ -228,19 +227,17 @@ def _nearest(seen: Sketches, some: npt.NDArray[np.int64], count: int) -> pl.Data
 
 
 def _estimated(
-    source: FilePath, words: FilePath, key_file: FilePath
+    sketches: Sketches, words: FilePath, key_file: FilePath
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     """Return how often each record holds some words, as the holder of the key estimates it."""
     import polars as pl
 
     from tulle.keys import SecretKey
     from tulle.sketch.sketcher import Sketcher
-    from tulle.sketch.sketches import Sketches
 
     asked = Path(words).read_text(encoding="utf-8").split()
     if not asked:
         raise DataError(f"{words} has no words: write one on each line")
-    sketches = Sketches.load(source)
     owner = Sketcher(key=SecretKey.load(key_file)).fit([" ".join(asked)])
     values = owner.reconstruct(sketches, asked)
     found = pl.DataFrame(values, schema=asked).insert_column(

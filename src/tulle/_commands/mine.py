@@ -15,13 +15,10 @@ from tulle.io._formats import Format, existing_file, format_of
 from tulle.rules.rule import confidence_share, support_count
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    from collections.abc import Sequence
-
     import polars as pl
 
     from tulle._types import FilePath
     from tulle.rules._blocks import MinedItemsets
-    from tulle.transactions import Transactions
 
 _SHOWN = 20
 _PER_BYTE = {Format.CSV: 12, Format.NDJSON: 8}  # bytes of memory for a byte of text
@@ -90,10 +87,20 @@ def mine(
     found = _framed(mined, options)
     if output is not None:
         write_table(flat(found, output), output, private=True, force=force)
+    about: dict[str, Any] = {}
+    if mined.data is not None:
+        lengths, unknown = mined.data.lengths, mined.data.unknown
+        about = {
+            "average_length": float(lengths.mean()),
+            "shortest": int(lengths.min()),
+            "longest": int(lengths.max()),
+        }
+        if unknown is not None:  # what is not counted
+            about["blocked_cells"] = len(unknown.items)
     summary = {
         "baskets": mined.baskets,
         "items": len(mined.names),
-        **_described(mined.data),
+        **about,
         "rules" if options.itemsets is None else f"itemsets_{options.itemsets}": found.height,
     }
     return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
@@ -112,12 +119,18 @@ def _is_large(source: FilePath, options: Mining) -> bool:
 
 def _mined(source: FilePath, options: Mining, *, blockwise: bool) -> MinedItemsets:
     from tulle._commands._baskets import open_blocks, open_file
+    from tulle._commands.site_union import PEOPLE, UNION
+    from tulle._commands.sites import ENCODED
+    from tulle.releases import read_manifest
+    from tulle.releases.release import has_manifest
     from tulle.rules._blocks import MinedItemsets, mine_blocks
     from tulle.rules.mine import fewest_of_rule
     from tulle.rules.mine import mine as mine_baskets
 
     basket, item = options.basket, options.item
-    attributes = options.attributes or _joined_codes(source)
+    attributes = options.attributes
+    if not attributes and has_manifest(source):  # of joined codes every column is one
+        attributes = ("all",) if read_manifest(source).method in (ENCODED, UNION, PEOPLE) else ()
     if blockwise:
         with open_blocks(source, basket, item, attributes) as blocks:
             return mine_blocks(blocks, options.min_support)
@@ -127,33 +140,6 @@ def _mined(source: FilePath, options: Mining, *, blockwise: bool) -> MinedItemse
         confidence = confidence_share("mine", options.min_confidence)
         minimum = fewest_of_rule(minimum, confidence, "antecedent")
     return MinedItemsets(mine_baskets(baskets, minimum), baskets.names, len(baskets), baskets)
-
-
-def _described(baskets: Transactions | None) -> dict[str, Any]:
-    """Say how long the baskets are, and how many of their cells are blocked and not counted."""
-    if baskets is None:
-        return {}
-    lengths = baskets.lengths
-    about = {
-        "average_length": float(lengths.mean()),
-        "shortest": int(lengths.min()),
-        "longest": int(lengths.max()),
-    }
-    return about | (
-        {} if baskets.unknown is None else {"blocked_cells": len(baskets.unknown.items)}
-    )
-
-
-def _joined_codes(source: FilePath) -> Sequence[str]:
-    """Return that every column is an attribute if the table holds the codes of sites."""
-    from tulle._commands.site_union import PEOPLE, UNION
-    from tulle._commands.sites import ENCODED
-    from tulle.releases import read_manifest
-    from tulle.releases.release import has_manifest
-
-    if not has_manifest(source):
-        return ()
-    return ("all",) if read_manifest(source).method in (ENCODED, UNION, PEOPLE) else ()
 
 
 def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:

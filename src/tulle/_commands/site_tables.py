@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle._commands.sites import (
+    CARRIED,
     ENCODED,
     MATCHED,
     Done,
-    carried,
     facts_of,
     load_agreement,
     pseudonymised,
@@ -81,6 +81,8 @@ def encode(
     if public is not None and report is None:
         raise ParameterError("what attackers know is only used in a report: pass --report FILE")
 
+    import polars as pl
+
     from tulle._attacks.sites import WARNING, warnings_of
     from tulle._random import as_generator
     from tulle.io.read import read_batches, read_schema, read_table
@@ -88,6 +90,7 @@ def encode(
     from tulle.releases import releasing
     from tulle.sites._columns import Dropped, Matched, Plain, held_columns
     from tulle.sites.codec import SiteCodec
+    from tulle.sites.matching import refuse_repeated
 
     signer = signing_key(sign_key)
     shared = load_agreement(agreement, passphrase, key_file, release)
@@ -98,20 +101,22 @@ def encode(
     rng = as_generator(seed)  # one for all batches: they must not draw alike
     codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=rng)
     counts = {"records": 0}
-    people = _SitePeople(held)
+    matched = [column.name for column in held if isinstance(column, Matched)]
+    people: list[pl.Series] = []
 
     def batches() -> Iterator[pl.DataFrame]:
         for batch in read_batches(source):
             codes = codec.transform(batch)
             counts["records"] += codes.height
-            people.add(codes)
+            people.extend(codes.select(matched))
             yield codes
-        people.check()
+        if people:  # nobody may occur in two batches
+            refuse_repeated(pl.concat(people), "the table")
 
     options = {"release": release, "clamp": clamp}
     manifest = _manifest(shared, held, source, options, seed)  # before the source can change
     with releasing(output, sources=sources, sign_key=signer, force=force) as draft:
-        put_batches(batches(), draft.file, output, words=carried(shared.fingerprint))
+        put_batches(batches(), draft.file, output, words={CARRIED: shared.fingerprint})
         draft.finish(replace(manifest, counts=counts))
     there = f"the codes {display_name(output)} were written"
     if vocabulary is not None:
@@ -130,28 +135,6 @@ def encode(
         notes = ["Pass --report FILE to measure what these codes reveal."]
     summary = {**facts_of(shared), **counts}
     return Done(summary, {"attacks": _rows(attacks)}, notes, made.verdict)
-
-
-class _SitePeople:
-    """The pseudonyms of a table that is read in batches: nobody may occur in two of them."""
-
-    def __init__(self, held: Sequence[Coded]) -> None:
-        from tulle.sites._columns import Matched
-
-        self.column = next((column.name for column in held if isinstance(column, Matched)), None)
-        self.parts: list[pl.Series] = []
-
-    def add(self, codes: pl.DataFrame) -> None:
-        if self.column is not None:
-            self.parts.append(codes[self.column])
-
-    def check(self) -> None:
-        import polars as pl
-
-        from tulle.sites.matching import refuse_repeated
-
-        if self.parts:
-            refuse_repeated(pl.concat(self.parts), "the table")
 
 
 def _manifest(
@@ -236,7 +219,9 @@ def _report(
     """Return the owner's report: how columns are coded, and what an adversary makes of it."""
     from tulle._attacks.sites import WARNING, warnings_of
     from tulle.auditing import Audit
+    from tulle.sites._columns import Matched
 
+    who = [WHO for column in held if isinstance(column, Matched)]
     lines = warnings_of(attacks)[:-1]
     rest = len(lines) - _MOST_TOLD
     more = [f"{counted(rest, 'more column')}: see the attacks."] if rest > 0 else []
@@ -273,7 +258,11 @@ def _report(
             "metrics": same,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [columns],
-            "limits": [WARNING, *LIMITS, *([WHO] if _SitePeople(held).column else [])],
+            "limits": [
+                WARNING,
+                *LIMITS,
+                *who,
+            ],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
             "verdict": {"privacy": pseudonymised(details), **use},

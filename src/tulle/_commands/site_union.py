@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._sources import check_files, signing_key, sources_read
-from tulle._commands.sites import ENCODED, MATCHED, Done, carried, unmeasured
+from tulle._commands.sites import CARRIED, ENCODED, MATCHED, Done, unmeasured
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle.errors import DataError
@@ -68,7 +68,7 @@ def join(
     entries = first.columns.items()  # by one of them, perhaps, people are matched
     by = next((name for name, entry in entries if entry["coded"] == MATCHED), None)
     joined = _union(parts) if by is None else _people(parts, by)
-    words = carried(first.fingerprint)
+    words = {CARRIED: first.fingerprint}
     read = sources_read(*sources, sign_key)
     with releasing(output, sources=read, sign_key=signer, force=force) as draft:
         put_batches(joined.batches, draft.file, output, words=words)
@@ -85,8 +85,17 @@ class _Joined(NamedTuple):
 
 
 def _union(parts: Sequence[_Part]) -> _Joined:
-    _refuse_mixture(parts)
-    first, schema = parts[0], _schema(parts)
+    first = parts[0]
+    seen: dict[str, FilePath] = {}
+    for part in parts:
+        if part.columns != first.columns:
+            raise DataError(f"{part.source} and {first.source} have different columns")
+        # sites without a record look alike, and count nothing
+        names = {part.sha256, part.table} - {""} if part.records else set()
+        for name in names & set(seen):
+            raise _same_table(part.source, seen[name])
+        seen.update(dict.fromkeys(names, part.source))
+    schema = _schema(parts)
     records = sum(part.records for part in parts)
     manifest = _manifest(UNION, parts, records, first.columns, "one schema, no table twice")
     aliases = _Aliases([n for n, entry in first.columns.items() if entry["coded"] == "alias"])
@@ -264,20 +273,6 @@ def _refuse_other_height(part: _Part, records: int) -> None:
             f"{part.source} holds {counted(records, 'record')}, but its manifest says "
             f"{part.records}"
         )
-
-
-def _refuse_mixture(parts: Sequence[_Part]) -> None:
-    """Refuse tables of which the rows do not fit below each other, or would count twice."""
-    first = parts[0]
-    seen: dict[str, FilePath] = {}
-    for part in parts:
-        if part.columns != first.columns:
-            raise DataError(f"{part.source} and {first.source} have different columns")
-        # sites without a record look alike, and count nothing
-        names = {part.sha256, part.table} - {""} if part.records else set()
-        for name in names & set(seen):
-            raise _same_table(part.source, seen[name])
-        seen.update(dict.fromkeys(names, part.source))
 
 
 def _same_table(source: FilePath, twin: FilePath) -> DataError:

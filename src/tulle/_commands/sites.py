@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
 
 ENCODED = "site codes"
 MATCHED = "pseudonym"  # how the column is coded by which people are matched
-CARRIED = "tulle.fingerprint"
+CARRIED = "tulle.fingerprint"  # in a Parquet file of codes, in case its manifest is lost
 _SHORTEST = 8  # characters of a passphrase
 
 
@@ -217,11 +217,6 @@ def knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
     return codec
 
 
-def carried(fingerprint: str) -> dict[str, str]:
-    """Return what a Parquet file says about itself, in case its manifest is lost."""
-    return {CARRIED: fingerprint}
-
-
 def facts_of(agreement: SiteAgreement) -> dict[str, Any]:
     return {"fingerprint": agreement.fingerprint, "generation": agreement.generation}
 
@@ -328,7 +323,19 @@ def _decoded(
         text = codec.decode_text(_text_of(source), decimals=decimals)
         return lambda file: file.write(text.encode())
     if kind == "json":
-        decoded = _decoded_json(codec, source)
+        try:
+            found = codec.decode_json(json.loads(_text_of(source)))
+            decoded = (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"{source} is not valid text (it contains an unpaired surrogate)"
+            ) from None
+        except RecursionError:
+            raise DataError(f"{source} is nested too deeply") from None
+        except TulleError:
+            raise
+        except ValueError:
+            raise DataError(f"{source} is not JSON: give its kind with --kind") from None
         return lambda file: file.write(decoded)
     format_of(output)
 
@@ -341,20 +348,6 @@ def _decoded(
     else:
         table = codec.decode_rules(table) if kind == "rules" else codec.inverse_transform(table)
     return lambda file: put_table(table, file, output)
-
-
-def _decoded_json(codec: SiteCodec, source: FilePath) -> bytes:
-    try:
-        found = codec.decode_json(json.loads(_text_of(source)))
-        return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError:
-        raise DataError(f"{source} is not valid text (it contains an unpaired surrogate)") from None
-    except RecursionError:
-        raise DataError(f"{source} is nested too deeply") from None
-    except TulleError:
-        raise
-    except ValueError:
-        raise DataError(f"{source} is not JSON: give its kind with --kind") from None
 
 
 def _text_of(source: FilePath) -> str:

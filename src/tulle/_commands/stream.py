@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -192,8 +193,9 @@ def _notes_of_columns(intake: Intake) -> list[str]:
     left = columns.named(*LEFT_OUT)
     if left:
         names = ", ".join(f"'{name}'" for name in left)
-        notes.append(f"Not in any snapshot, unless a --policy says otherwise: {names}")
-    if 0 < intake.began_with < intake.settings.options.init:
+        unless = "" if intake.settings.policy else ", unless a --policy says otherwise"
+        notes.append(f"Not in any snapshot{unless}: {names}")
+    if 0 < intake.began_with < 0.9 * intake.settings.options.init:  # else a few were refused
         notes.append(
             f"The stream started with {counted(intake.began_with, 'record')}, fewer than --init: "
             "column kinds and categories come from these records"
@@ -251,9 +253,7 @@ def stream(
 
     checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     with locked(state):
-        run = _Run(
-            checkpoint, Path(output), settings, signer, metrics, accepted=accepted, force=force
-        )
+        run = _Run(checkpoint, Path(output), settings, signer, metrics, accepted, force)
         try:
             run.open(source, kind, follow=follow, restart=restart)
             with asked_to_stop() as stop:
@@ -272,36 +272,26 @@ def stream(
             run.close()
 
 
+@dataclass(repr=False)
 class _Run:
     """One run of one stream; what must outlive it is in the checkpoint."""
 
-    intake: Intake
-    tally: StreamTally
-    opened: tuple[str, str]  # the address of the source, and its format
+    checkpoint: Checkpoint
+    output: Path
+    settings: Settings
+    signer: SigningKey | None
+    metrics: str | os.PathLike[str] | None
+    accepted: str
+    force: bool
+    resumed_at: int = 0
+    written: list[dict[str, Any]] = field(default_factory=list)
+    saved_at: float = field(default_factory=time.monotonic)
+    shown_at: float = field(default_factory=time.monotonic)
+    dirty: bool = False
     source: Source | None = None
-
-    def __init__(
-        self,
-        checkpoint: Checkpoint,
-        output: Path,
-        settings: Settings,
-        signer: SigningKey | None,
-        metrics: str | os.PathLike[str] | None,
-        *,
-        accepted: str,
-        force: bool,
-    ) -> None:
-        self.checkpoint = checkpoint
-        self.output = output
-        self.settings = settings
-        self.signer = signer
-        self.metrics = metrics
-        self.accepted = accepted
-        self.force = force
-        self.resumed_at = 0
-        self.written: list[dict[str, Any]] = []
-        self.saved_at = self.shown_at = time.monotonic()
-        self.dirty = False
+    opened: tuple[str, str] = ("", "")  # the address of the source, and its format
+    intake: Intake = field(init=False)
+    tally: StreamTally = field(init=False)
 
     def open(self, address: str, kind: str | None, *, follow: bool, restart: str | None) -> None:
         """Start, or resume from the checkpoint."""

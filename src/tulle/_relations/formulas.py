@@ -311,12 +311,6 @@ def _plain(number: float) -> str:
     return str(np.format_float_positional(number, trim="-"))
 
 
-def _least_squares(base: Floats, target: Floats) -> Floats:
-    """Return the factors that fit best, by normal equations: they are rounded in any case."""
-    gram = base.T @ base
-    return np.linalg.solve(gram + 1e-10 * np.trace(gram) * np.eye(len(gram)), base.T @ target)
-
-
 def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None:
     """Return the factors with which columns add up to another; None if they do not.
 
@@ -329,7 +323,10 @@ def _factors(matrix: Floats, basis: list[int], place: int) -> list[float] | None
     scale = np.maximum(np.abs(base).max(axis=0), 1e-12)
     spread = max(float(np.abs(target - target.mean()).mean()), 1e-12)
     for _ in range(3):  # the few records that fit worst, exceptions perhaps, are left out
-        factors = _least_squares(base / scale, target) / scale
+        scaled = base / scale
+        gram = scaled.T @ scaled  # normal equations will do: the factors are rounded in any case
+        ridge = 1e-10 * np.trace(gram) * np.eye(len(gram))
+        factors = np.linalg.solve(gram + ridge, scaled.T @ target) / scale
         rest = np.abs(base @ factors - target)
         if rest.mean() > 0.5 * spread:
             return None

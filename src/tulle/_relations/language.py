@@ -319,10 +319,7 @@ class _Parser:
     # -- expressions, from the loosest binding to the tightest -----------------------------------
 
     def _or(self) -> Node:
-        return self._joined("or", self._and)
-
-    def _and(self) -> Node:
-        return self._joined("and", self._not)
+        return self._joined("or", lambda: self._joined("and", self._not))
 
     def _joined(self, word: str, part: Callable[[], Node]) -> Node:
         place = self._next.place

@@ -216,7 +216,8 @@ class Planner:
         known = {part: self._combinations(part) for part in parts if self._is_listed(part)}
         steps, writings = tuple(self._ordered()), self.values.writings
         plan = Plan(kept, steps, self.units, self._merged(), known, writings)
-        return plan, list(self._modelled())
+        names = self.columns.items()
+        return plan, [one for name, own in names for one in self.extra.get(name, [own])]
 
     def _kept(self, rule: ColumnRule, found: bool) -> Kept:
         wrong = broken(rule, self.values) & self.counted
@@ -403,8 +404,9 @@ class Planner:
             near = not self.near.isdisjoint(columns_of(formula))
             if not near and not self._is_telling(value, formed):
                 continue
-            unit, rounding = self.units[name], "up" if sign > 0 else "down"
-            away = _in_units(sign * (value - snap(formed, unit, rounding)), unit)
+            unit, rounding = self._shown_unit(name), "up" if sign > 0 else "down"
+            away = sign * (value - snap(formed, unit, rounding))
+            away = away if unit is None else np.round(away / unit)
             least = float(op == "<" and unit is not None)
             clock, even = self._clock(name), False
             if clock is not None and clock.clock and float(np.nanmedian(away)) * (unit or 0) >= 1:
@@ -415,8 +417,18 @@ class Planner:
             step = Computed(
                 name, formula, unit, clock, rounding, column.name, sign, least * (not even), even
             )
+            if sign < 0 and clock is None and isinstance(self.codecs[name], NumberCodec):
+                step = replace(step, lowest=float(self.codecs[name].low))  # type: ignore[attr-defined]
             self._store(step, ~np.isnan(formed), ~np.isnan(value), [column])
             return
+
+    def _shown_unit(self, name: str) -> float | None:
+        """Return the precision of a column in a release: not that of a single person."""
+        codec, unit = self.codecs[name], self.units[name]
+        decimals = codec.shown[0] if isinstance(codec, NumberCodec) else None
+        if decimals is None or self._clock(name) is not None:
+            return unit
+        return max(unit or 0.0, 10.0**-decimals)
 
     def _is_telling(self, value: Floats, formed: Floats) -> bool:
         """Tell whether the distance of two columns says more than the larger one itself."""
@@ -470,10 +482,6 @@ class Planner:
             and column.other is not None
             and is_text(self.frame.schema[name])
         }
-
-    def _modelled(self) -> Iterator[Column]:
-        for name, column in self.columns.items():
-            yield from self.extra.get(name, [column])
 
     def _ordered(self) -> Iterator[Step]:
         """Yield the steps so that each comes after those it needs."""
@@ -544,10 +552,6 @@ def _rounding(value: Floats, formed: Floats, unit: float | None) -> str:
         for way in ("nearest", "down", "up")
     }
     return max(fits, key=lambda way: int(fits[way]))
-
-
-def _in_units(away: Floats, unit: float | None) -> Floats:
-    return away if unit is None else np.round(away / unit)
 
 
 def _quartiles_apart(values: Floats) -> float:

@@ -40,6 +40,7 @@ class Computed:
     sign: int = 1  # of the distance
     least: float | None = None  # the smallest distance, in units
     even: bool = False
+    lowest: float | None = None  # of the column, where the distance is taken away
     own: str | None = None
     gone: str | None = None
     whole: bool = False  # whether the column has a value of its own wherever the formula has none
@@ -59,7 +60,11 @@ class Computed:
             away = np.asarray(drawn[self.distance], dtype=np.float64)
             away = self.sign * (away if self.least is None else np.maximum(away, self.least))
         if not self.even:
-            found, away = found + away * (self.unit or 1.0), 0.0
+            whole, found, away = found, found + away * (self.unit or 1.0), 0.0
+            if self.lowest is not None:  # a distance must not lead below what there is
+                low = found < self.lowest
+                reach = np.maximum(whole[low] - self.lowest, 0.0)
+                found[low] = whole[low] - reach * rng.random(int(low.sum()))
         cells = (found if self.clock is None else self.clock.cells_of_days(found)) + away
         if self.unit is not None and self.clock is None:
             cells = np.round(cells / self.unit) * self.unit
@@ -102,7 +107,6 @@ class Chosen:
     def make(
         self, values: Values, drawn: dict[str, Any], rng: np.random.Generator
     ) -> Floats | Ints:
-        """Return the column as the model would draw it."""
         which = np.asarray(drawn[self.which])
         cells = np.where(which == self.place, self.cells[1], self.cells[0])
         cells = np.where(which < 0, -1.0 if self.coded else np.nan, cells)
@@ -123,13 +127,11 @@ class Mapped:
 
     @property
     def sources(self) -> list[str]:
-        """Return the columns that must be there before."""
         return list(self.by)
 
     def make(
         self, values: Values, drawn: dict[str, Any], rng: np.random.Generator
     ) -> Floats | Ints:
-        """Return the column as the model would draw it."""
         found: Any = self.first.restore(drawn[self.by[0]], rng)
         for count, entries in enumerate(self.longer, start=2):
             keys, place = combinations([drawn[name] for name in self.by[:count]])
@@ -155,7 +157,6 @@ class Blanked:
 
     @property
     def sources(self) -> list[str]:
-        """Return the columns that must be there before."""
         return list(dict.fromkeys(columns_of(self.condition)))
 
     def rows(self, values: Values) -> Flags:

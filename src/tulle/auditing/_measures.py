@@ -24,6 +24,8 @@ from tulle._types import Floats
 from tulle.auditing._tables import Aligned, opened
 from tulle.table.schema import Role
 
+_FEW, _REST = 10, -1  # records of a category that is one of its own, and the code of the others
+_TOGETHER = 0.1  # of the records have both of two columns, at least
 _MOST_COMPARED = 4_000  # records of each table, all with all
 
 
@@ -43,16 +45,26 @@ class Associations(NamedTuple):
 
 
 def associations(tables: Aligned) -> Associations:
-    """Compute the associations of the columns; missingness is not a column of its own."""
+    """Compute the associations of the columns; missingness is not a column of its own.
+
+    Categories that hardly anybody has are one, and two columns of which hardly anybody has both
+    have none: these say nothing that a release could keep, or an analyst would look for.
+    """
     numbers = tables.original.number_names
     categories = [name for name in tables.original.code_names if name not in numbers]
-    matrices = [
-        (_with_gaps(records), records.only(categories).codes)
-        for records in (tables.original, tables.release)
-    ]
+    both = (tables.original, tables.release)
+    codes = [records.only(categories).codes.copy() for records in both]
+    for place in range(len(categories)):
+        values, counts = np.unique(codes[0][:, place], return_counts=True)
+        for part in codes:
+            part[~np.isin(part[:, place], values[counts >= _FEW]), place] = _REST
+    matrices = [(_with_gaps(records), part) for records, part in zip(both, codes)]
+    known = (~np.isnan(matrices[0][0])).astype(np.float64)
+    known = np.hstack([known, np.ones((len(known), len(categories)))])
+    original = association(*matrices[0])
     return Associations(
         (*numbers, *categories),
-        association(*matrices[0]),
+        np.where(known.T @ known >= _TOGETHER * len(known), original, np.nan),
         association(*matrices[1]),
         spread_behind(*matrices[0]),
         numbers,

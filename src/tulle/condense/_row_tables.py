@@ -63,7 +63,6 @@ class RowTable:
     owner: Ints  # the row of the parent
     people: Ints  # the person of each row
     order: tuple[str, ...] | None = None  # None: to be found; empty: as they stand
-    unique: bool = False  # whether the time is part of a key, which no two rows of a parent share
 
     def label(self, column: str) -> str:
         """Return what a column is called in the parent."""
@@ -563,7 +562,9 @@ def least_gap(values: Floats, rows: Sequences, table: RowTable, settings: RowDem
             # the step of a clock, which many share, or just the shortest of many steps
             least = step if people_among(known & (steps == step), people) >= enough else 0.0
             break
-    if table.unique and not least:  # the finest that times are written, never one person's step
+    ties = people_among(known & (steps == 0), people)
+    if known.any() and not least and ties < enough:  # or they would come where nobody has any
+        # the finest that times are written, never one person's step
         least = next((unit for unit in _UNITS if _lie_on(values, unit)), _UNITS[-1])
     return float(least)
 

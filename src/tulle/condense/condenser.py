@@ -359,6 +359,12 @@ class Condenser(CondensedTable, Estimator):
             if name not in frame.columns:
                 hint = nearest_name(name, frame.columns)
                 raise DataError(f"column '{name}' is not in the table: {hint}")
+            given, fitted = frame.schema[name], drawn.schema[name]
+            if given.is_numeric() != fitted.is_numeric() and frame[name].count():
+                raise DataError(
+                    f"column '{name}' holds {given} here and {fitted} in the table that was "
+                    "fitted: convert it"
+                )
         return exit.leave(fill_missing(frame, drawn, self._encoder, self._rng))
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:

@@ -323,21 +323,13 @@ def _row_tables(database: Database, root: str) -> list[RowTable]:
     for name, table in database.tables.items():
         if name in database.look_ups or name == root or not table.height:
             continue
-        order, key = database.order.get(name), database.keys.get(name, ())
-        unique = bool(order) and order is not None and order[0] in key
-        called = "" if database.repeats else name
         tables.append(
             RowTable(
-                called,
-                database.parents.get(name, root),
-                table,
-                _schema(database, name),
-                database.owners[name],
-                database.persons[name],
-                order,
-                unique,
+                "" if database.repeats else name, database.parents.get(name, root), table,
+                _schema(database, name), database.owners[name], database.persons[name],
+                database.order.get(name),
             )
-        )
+        )  # fmt: skip
     return tables
 
 

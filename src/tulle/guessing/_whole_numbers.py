@@ -128,7 +128,9 @@ class WholeNumbers:
         """Return whether hundreds of numbers begin at 0 or 1 and are spread evenly."""
         some = self.size > _DAYS and self.rows <= _MANY * self.size and self.ends[0] in (0, 1)
         even = self.counts.max() <= 20 * self.rows / self.size
-        return some and self.ends[1] <= 3 * self.size and bool(even) and not self._heaped
+        rows = np.repeat(self.different, self.counts)
+        heaped = some and (self._rounded or _is_heaped(self._places(rows)))
+        return some and self.ends[1] <= 3 * self.size and bool(even) and not heaped
 
     # -- the shape of the distribution
 
@@ -136,10 +138,6 @@ class WholeNumbers:
     def measured(self) -> bool:
         """Return whether numbers are negative, round, skewed or heaped: not given to people."""
         return self.ends[0] < 0 or self._rounded or _is_heaped(self._places(self.different))
-
-    @property
-    def _heaped(self) -> bool:
-        return self._rounded or _is_heaped(self._places(np.repeat(self.different, self.counts)))
 
     @property
     def _rounded(self) -> bool:

@@ -28,21 +28,18 @@ class Format(StrEnum):
 
 
 _EXTENSIONS = {
-    ".csv": Format.CSV,
-    ".tsv": Format.CSV,
-    ".ndjson": Format.NDJSON,
-    ".jsonl": Format.NDJSON,
-    ".parquet": Format.PARQUET,
-    ".pq": Format.PARQUET,
-    ".arrow": Format.ARROW,
-    ".feather": Format.ARROW,
-    ".ipc": Format.ARROW,
-    ".xlsx": Format.EXCEL,
-    ".sav": Format.SPSS,
-    ".zsav": Format.SPSS,
-    ".dta": Format.STATA,
-    ".xpt": Format.SAS,
-    ".sas7bdat": Format.SAS,
+    f".{extension}": kind
+    for kind, extensions in {
+        Format.CSV: "csv tsv",
+        Format.NDJSON: "ndjson jsonl",
+        Format.PARQUET: "parquet pq",
+        Format.ARROW: "arrow feather ipc",
+        Format.EXCEL: "xlsx",
+        Format.SPSS: "sav zsav",
+        Format.STATA: "dta",
+        Format.SAS: "xpt sas7bdat",
+    }.items()
+    for extension in extensions.split()
 }
 STATISTICS = (Format.SPSS, Format.STATA, Format.SAS)  # read and written whole
 _COMPRESSIBLE = (Format.CSV, Format.NDJSON)

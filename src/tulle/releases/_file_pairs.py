@@ -81,15 +81,15 @@ def draft(
             file.seek(0)
             complete = made.complete(sign_key, file=target.name, sha256=digest_of_file(file))
             until_both_are_named.enter_context(alone_in(target.parent))
-            with atomic_write(_next(beside), force=True) as staged:
+            with atomic_write(next_to(beside), force=True) as staged:
                 staged.write(complete.to_json().encode())
-        os.replace(_next(beside), beside)
+        os.replace(next_to(beside), beside)
 
 
 def settle(path: str | os.PathLike[str]) -> None:
     """Complete or undo what a killed run left between its two steps."""
     beside = manifest_path(path)
-    staged = _next(beside)
+    staged = next_to(beside)
     for file in (path, beside, staged):
         remove_leftovers(file)
     if not staged.exists():
@@ -128,5 +128,6 @@ def content(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def _next(beside: Path) -> Path:
+def next_to(beside: Path) -> Path:
+    """Name a manifest that is put down before its release has its name."""
     return beside.with_name(beside.name + ".next")

@@ -8,7 +8,6 @@ its own. A run that is killed in between is completed or undone by :func:`settle
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 import secrets
@@ -21,10 +20,11 @@ from typing import Any, BinaryIO
 
 from tulle._files import (
     OutputExists,
-    alive,
+    abandoned,
     alone_in,
     atomic_write,
     digest,
+    hidden_name,
     refuse_same,
     sync_folder,
 )
@@ -33,7 +33,7 @@ from tulle._json import read_json
 from tulle.errors import DataError
 from tulle.keys import SigningKey
 from tulle.releases import _file_pairs as file_pairs
-from tulle.releases._file_pairs import content, manifest_path
+from tulle.releases._file_pairs import content, manifest_path, next_to
 from tulle.releases.manifest import Manifest, refuse_unverified
 
 Place = str | os.PathLike[str]
@@ -85,7 +85,7 @@ def write_parts(
     """
     target, beside = Path(path), manifest_path(path)
     check_target(target, sources=sources, force=force)
-    staged = _hidden(target, "parts")
+    staged = hidden_name(target, "parts")
     staged.mkdir()
     mode = stat.S_IMODE(staged.stat().st_mode)
     os.chmod(staged, 0o700)  # until it is verified
@@ -96,10 +96,10 @@ def write_parts(
         complete = complete if sign_key is None else complete.signed(sign_key)
         os.chmod(staged, mode)
         with alone_in(target.parent):
-            with atomic_write(_next(beside), force=True) as file:
+            with atomic_write(next_to(beside), force=True) as file:
                 file.write(complete.to_json().encode())
             _rename(staged, target)
-            os.replace(_next(beside), beside)
+            os.replace(next_to(beside), beside)
         with suppress(OSError):
             sync_folder(target.parent)
     finally:
@@ -127,12 +127,12 @@ def write_part(folder: Path, name: str, records: int, put: Callable[[BinaryIO], 
 
 def settle(path: Place) -> None:
     target, beside = Path(path), manifest_path(path)
-    staged = _next(beside)
+    staged = next_to(beside)
     if not target.parent.is_dir():
         return
     if staged.exists() or not target.exists():
         with alone_in(target.parent):
-            old = _abandoned(target, "old")
+            old = abandoned(target, "old", own=True)
             if old and not target.exists():
                 os.rename(old[0], target)
             if staged.exists() and target.is_dir():
@@ -198,36 +198,17 @@ def _files_in(folder: Path) -> list[Path]:
 def _rename(staged: Path, target: Path) -> None:
     """Give the finished folder its name; what had it before is kept until then."""
     if target.exists():
-        os.rename(target, _hidden(target, "old"))
+        os.rename(target, hidden_name(target, "old"))
     os.rename(staged, target)
-
-
-def _hidden(target: Path, what: str) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.{what}")
-
-
-def _abandoned(target: Path, what: str) -> list[Path]:
-    """Return hidden neighbours of a release that no living process owns."""
-    found = []
-    for hidden in target.parent.glob(f".{glob.escape(target.name)}.*.{what}"):
-        owner = hidden.name.removesuffix(f".{what}").rpartition(".")[2].partition("-")[0]
-        if owner.isdigit() and (int(owner) == os.getpid() or not alive(int(owner))):
-            found.append(hidden)
-    return found
 
 
 def _remove_hidden(target: Path) -> None:
     """Remove what killed or finished runs left, once the release has its name."""
-    for hidden in _abandoned(target, "old") if target.exists() else []:
+    for hidden in abandoned(target, "old", own=True) if target.exists() else []:
         if hidden.is_dir():
             shutil.rmtree(hidden, ignore_errors=True)
         else:
             hidden.unlink(missing_ok=True)
-    for hidden in _abandoned(target, "parts"):
-        owner = int(hidden.name.removesuffix(".parts").rpartition(".")[2].partition("-")[0])
-        if hidden.is_dir() and owner != os.getpid():
+    for hidden in abandoned(target, "parts"):
+        if hidden.is_dir():
             shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _next(beside: Path) -> Path:
-    return beside.with_name(beside.name + ".next")

@@ -50,27 +50,10 @@ def ra(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
 
 
 def iga(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
-    """Remove the item that the rule shares with its group; crowded baskets first."""
-    return _remove(sensitive, _constant(group_labels(sensitive)), crowded_first=True)
+    """Remove the item that the rule shares with its group; crowded baskets first.
 
-
-def naive(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
-    """Remove all items of the rule; the most frequent stays if a basket holds nothing else."""
-    baskets, edits = sensitive.baskets, Edits.none(sensitive.baskets)
-    left = baskets.lengths.copy()
-    for r, items in enumerate(sensitive.whole):
-        order = sorted(items, key=lambda item: (baskets.counts[item], -item))
-        rows = _chosen(sensitive, r)
-        for item in order:
-            cells = baskets.cells_at(rows, item)
-            goes = edits.kept[cells] & (left[rows] > 1)
-            edits.kept[cells[goes]] = False
-            left[rows[goes]] -= 1
-    return edits
-
-
-def group_labels(sensitive: SensitiveRules) -> list[int]:
-    """Return IGA's victims: rules that share an item form a group, each rule ends in one group."""
+    Rules that share an item form a group, and each rule ends in one group.
+    """
     counts = sensitive.baskets.counts
     members: dict[int, set[int]] = {}
     for r, items in enumerate(sensitive.whole):
@@ -86,7 +69,23 @@ def group_labels(sensitive: SensitiveRules) -> list[int]:
             )
             groups[leaves] -= groups[stays]
     label = {r: item for item in order for r in groups[item]}
-    return [label.get(r, _rarest(sensitive, items)) for r, items in enumerate(sensitive.whole)]
+    victims = [label.get(r, _rarest(sensitive, items)) for r, items in enumerate(sensitive.whole)]
+    return _remove(sensitive, _constant(victims), crowded_first=True)
+
+
+def naive(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
+    """Remove all items of the rule; the most frequent stays if a basket holds nothing else."""
+    baskets, edits = sensitive.baskets, Edits.none(sensitive.baskets)
+    left = baskets.lengths.copy()
+    for r, items in enumerate(sensitive.whole):
+        order = sorted(items, key=lambda item: (baskets.counts[item], -item))
+        rows = _chosen(sensitive, r)
+        for item in order:
+            cells = baskets.cells_at(rows, item)
+            goes = edits.kept[cells] & (left[rows] > 1)
+            edits.kept[cells[goes]] = False
+            left[rows[goes]] -= 1
+    return edits
 
 
 def _rarest(sensitive: SensitiveRules, items: tuple[int, ...]) -> int:

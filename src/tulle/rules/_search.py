@@ -314,6 +314,9 @@ def _solve(cost: Floats, effect: Floats, kind: Ints, needs: Floats) -> Ints:
     Removals of one effect differ in cost only, so the cheapest go first; the program need not
     see each of them, only some dozen parcels of about equal cost for each effect.
     """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
     order = np.lexsort((cost, kind))
     counts, kinds = np.bincount(kind), kind[order]
     rank = np.arange(len(kind)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -322,27 +325,19 @@ def _solve(cost: Floats, effect: Floats, kind: Ints, needs: Floats) -> Ints:
     sizes = np.bincount(parcel)
     starts = np.cumsum(sizes) - sizes
     mean = np.bincount(parcel, cost[order]) / sizes
-    taken = _program(mean * sizes, effect[order][starts] * sizes[:, None], needs)
-    wanted = np.ceil(taken * sizes - 1e-7).astype(np.int64)
-    rank = np.arange(len(order)) - starts[parcel]
-    return order[rank < wanted[parcel]]
-
-
-def _program(cost: Floats, effect: Floats, needs: Floats) -> Floats:
-    """Return the share of each parcel to take: least cost such that all needs are met."""
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array
-
-    most = np.maximum(effect, 0).sum(axis=0)
+    parcels = effect[order][starts] * sizes[:, None]
     found = linprog(
-        cost,
-        A_ub=csr_array(-effect.T),
-        b_ub=-np.minimum(needs, most),
+        mean * sizes,
+        A_ub=csr_array(-parcels.T),
+        b_ub=-np.minimum(needs, np.maximum(parcels, 0).sum(axis=0)),
         bounds=(0, 1),
         method="highs",
     )
     # negative effects may stand in the way of any solution: then repair does all
-    return np.zeros(len(cost)) if found.x is None else np.asarray(found.x)
+    taken = np.zeros(len(sizes)) if found.x is None else np.asarray(found.x)
+    wanted = np.ceil(taken * sizes - 1e-7).astype(np.int64)
+    rank = np.arange(len(order)) - starts[parcel]
+    return order[rank < wanted[parcel]]
 
 
 # Plans: which items are left in which baskets, and what each plan costs in other rules.

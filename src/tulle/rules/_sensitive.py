@@ -384,24 +384,20 @@ class MinedRules:
         left = np.array([_xor(words, items) for items in sensitive.antecedent])
         return np.isin(self.keys, _mixed(whole, left))
 
-    def containing(self, sensitive: SensitiveRules) -> Flags:
-        """Return which of the rules may fall, for their set contains a sensitive one."""
-        itemsets = self.rules.itemsets
-        indptr, codes = itemsets.rows
-        owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
-        contains = np.zeros(len(itemsets), dtype=bool)
-        for items in sensitive.whole:
-            held = np.bincount(owner[np.isin(codes, items)], minlength=len(itemsets))
-            contains |= held == len(items)
-        return contains[self.rules.whole]
-
 
 def side_effects(
     before: MinedRules, after: MinedRules, sensitive: SensitiveRules
 ) -> dict[str, float]:
     """Compute misses cost, also of rules that need not fall, and artifactual patterns."""
     spared = ~before.sensitive(sensitive)
-    avoidable = spared & ~before.containing(sensitive)
+    itemsets = before.rules.itemsets
+    indptr, codes = itemsets.rows
+    owner = np.repeat(np.arange(len(itemsets)), np.diff(indptr))
+    contains = np.zeros(len(itemsets), dtype=bool)  # sets that may fall with a sensitive one
+    for items in sensitive.whole:
+        held = np.bincount(owner[np.isin(codes, items)], minlength=len(itemsets))
+        contains |= held == len(items)
+    avoidable = spared & ~contains[before.rules.whole]
     lost = ~np.isin(before.keys, after.keys)
     new = ~np.isin(after.keys, before.keys)
     return {

@@ -8,7 +8,6 @@ error is raised before the file gets its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,6 @@ from tulle.transactions import Transactions
 
 WINDOW = 50_000
 _BLOCK = 5_000  # baskets to read at once, at least: small windows are worked on together
-
-
-@dataclass(frozen=True)
-class StreamResult:
-    """What a streamed release cost."""
-
-    report: Report
-    n_transactions: int
-    n_transactions_touched: int
-    dif: float
-    hiding_failure: float | None  # None without thresholds of mining
 
 
 class HidingStream:
@@ -94,8 +82,11 @@ class HidingStream:
                 yield released
                 advance(len(block))
 
-    def result(self) -> StreamResult:
-        """Return what it cost; raise if a rule is not hidden in what was yielded."""
+    def result(self) -> tuple[Report, dict[str, Any], float | None]:
+        """Return the report, counts, and the hiding failure if there are thresholds of mining.
+
+        Raise if a rule is not hidden in what was yielded.
+        """
         before, after = self._before, self._after
         if (after.n_baskets, self._cells) != (before.n_baskets, before.n_cells):
             raise DataError("the baskets file changed while it was read: nothing is released")
@@ -103,12 +94,13 @@ class HidingStream:
             self._rules, before.pairs, after.pairs, self._limits, before.n_baskets, "swa"
         )
         dif = 1 - after.n_cells / before.n_cells
+        counts = {"baskets": before.n_baskets, "baskets_touched": self._touched, "dif": dif}
         asked, failed = self._thresholds, None
         if asked.min_support is not None:
             minimum = support_count(asked.owner, asked.min_support, before.n_baskets)
             sure = confidence_if_any(asked.owner, asked.min_confidence)
             failed = failure(report, minimum, sure)
-        return StreamResult(report, before.n_baskets, self._touched, dif, failed)
+        return report, counts, failed
 
 
 class _Counter:

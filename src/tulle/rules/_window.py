@@ -103,21 +103,17 @@ def choose_victims(
     or over all pairs of the window (``window``).
     """
     sizes = np.diff(ends)[own]
-    chance = offset_by_chance(rows + first_row, numbers, sizes, seed)
-    from tulle.rules._window_kernels import pick_victims
-
-    return pick_victims(rows, own, chance, flat, ends, scope == "window", int(flat.max()) + 1)
-
-
-def offset_by_chance(rows: Ints, rules: Ints, sizes: Ints, seed: int) -> Ints:
-    """Draw a place in each rule from (seed, row, rule) alone, whatever the order of work."""
     with np.errstate(over="ignore"):
-        mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        mixed += rules.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed)
+        # a random place in each rule from (seed, row, rule) alone, whatever the order of work
+        mixed = (rows + first_row).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed += numbers.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed ^= mixed >> np.uint64(31)
-    return (mixed % sizes.astype(np.uint64)).astype(np.int64)
+    chance = (mixed % sizes.astype(np.uint64)).astype(np.int64)
+    from tulle.rules._window_kernels import pick_victims
+
+    return pick_victims(rows, own, chance, flat, ends, scope == "window", int(flat.max()) + 1)
 
 
 def _by_rule_then_length(own: Ints, length: Ints) -> Ints:

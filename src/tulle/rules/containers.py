@@ -137,7 +137,11 @@ def _open_lists(data: Iterable[Any]) -> BasketSource:
             # at the end of its basket, or out of its order, an added item would be seen
             filled = [_kind(old)(items) for old, items in zip(baskets, new)]
         else:
-            filled = [_refilled(old, items) for old, items in zip(baskets, new)]
+            filled = []
+            for old, items in zip(baskets, new):
+                left = set(items)
+                held = dict.fromkeys(item for item in old if item in left)
+                filled.append(_kind(old)([*held, *(item for item in items if item not in held)]))
         return _as_series(filled, data, marked=marked)
 
     return BasketSource(found, restore)
@@ -161,13 +165,6 @@ def _as_series(baskets: list[Any], like: Any, *, marked: bool) -> Any:
         same = not marked and not hasattr(like.dtype, "size")  # arrays are all of one size
         return type(like)(like.name, list(map(list, baskets)), like.dtype if same else None)
     return baskets
-
-
-def _refilled(old: Any, new: list[Any]) -> Any:
-    left = dict.fromkeys(new)
-    known = [item for item in dict.fromkeys(old) if item in left]
-    marks = [item for item in new if item not in set(known)]
-    return _kind(old)([*known, *marks])
 
 
 def _open_sparse(data: Any) -> BasketSource:
@@ -466,25 +463,21 @@ def _numbered(column: Any, name: str) -> tuple[Any, int, Any]:
     missing = values.null_count() + (int(values.is_nan().sum()) if values.dtype.is_float() else 0)
     if missing:
         raise DataError(f"the column '{name}' has {missing} missing values: drop those rows")
-    codes, known = _first_codes(values)
-    names: Any = known.to_numpy() if known.dtype.is_integer() else np.empty(len(known), object)
-    if names.dtype == object:
-        names[:] = known.to_list()
-    return codes, len(known), names
-
-
-def _first_codes(values: pl.Series) -> tuple[Any, pl.Series]:
-    """Return codes by first appearance, and the value of each: texts and near numbers quickly."""
-    numbers = None
+    numbers = None  # texts and near numbers quickly
     if values.dtype == pl.String:
         numbers = values.cast(pl.Categorical).to_physical()
     elif values.dtype.is_integer() and values.dtype != pl.UInt64:
         numbers = values
-    if numbers is not None and len(numbers):
-        plain = numbers.cast(pl.Int64).to_numpy()
-        if in_proportion(plain):
-            codes, first = by_appearance(plain)
-            return codes.astype(np.int64), values.gather(first)
-    known = values.unique(maintain_order=True)
-    places = values.replace_strict(known, pl.Series(range(len(known)), dtype=pl.Int64))
-    return places.to_numpy(), known
+    plain = np.empty(0, np.int64) if numbers is None else numbers.cast(pl.Int64).to_numpy()
+    if len(plain) and in_proportion(plain):
+        codes, first = by_appearance(plain)
+        known = values.gather(first)
+    else:
+        known = values.unique(maintain_order=True)
+        places = pl.Series(range(len(known)), dtype=pl.Int64)
+        codes = values.replace_strict(known, places).to_numpy()
+    codes = codes.astype(np.int64)
+    names: Any = known.to_numpy() if known.dtype.is_integer() else np.empty(len(known), object)
+    if names.dtype == object:
+        names[:] = known.to_list()
+    return codes, len(known), names

@@ -59,10 +59,12 @@ def verified(
     Open cells do not count: supports are those of baskets that surely hold the items. Nor do
     baskets of which nothing is left: many a file cannot hold them, and many a miner skips them.
     """
-    before = _supports(sensitive, sensitive.baskets)
+    before, after = (
+        list(zip(count_sets(baskets, sensitive.whole), count_sets(baskets, sensitive.antecedent)))
+        for baskets in (sensitive.baskets, released)
+    )
     filled = released.n_filled
     limits = [thresholds.of(rule, n, filled) for rule, (n, _) in zip(sensitive.rules, before)]
-    after = _supports(sensitive, released)
     return checked(sensitive.rules, before, after, limits, len(released), method)
 
 
@@ -148,11 +150,6 @@ def nodes_of(itemsets: Itemsets, wanted: Sequence[Codes]) -> Ints:
         held = np.bincount(owner[np.isin(codes, items)], minlength=len(itemsets))
         nodes.append(int(np.flatnonzero((held == len(set(items))) & (itemsets.sizes == held))[0]))
     return np.array(nodes, dtype=np.int64)
-
-
-def _supports(sensitive: SensitiveRules, baskets: Transactions) -> list[Pair]:
-    whole = count_sets(baskets, sensitive.whole)
-    return list(zip(whole, count_sets(baskets, sensitive.antecedent)))
 
 
 def _line(
@@ -340,11 +337,13 @@ class RuleHider(BaseEstimator):
             )
         rng = as_generator(self.random_state)
 
-        thresholds = self._thresholds(wishes.rules, rng)
+        name = type(self).__name__
+        margins = drawn_margins(name, wishes.rules, self.margin, rng)
+        asked = self.min_support, self.min_confidence, self.disclosure
+        thresholds = Thresholds(name, *asked, margins)
         sensitive = SensitiveRules.find(baskets, wishes.rules, thresholds)
         before = None
         if self.min_support is not None:
-            name = type(self).__name__
             minimum = support_count(name, self.min_support, len(baskets))
             before = MinedRules.of(baskets, minimum, confidence_if_any(name, self.min_confidence))
         kept_sets = lookup(baskets, wishes.keep)
@@ -398,11 +397,6 @@ class RuleHider(BaseEstimator):
                 "choose a method other than 'best' and keep no itemset."
             )
         return RuleFile(wishes.rules, keep)
-
-    def _thresholds(self, rules: Sequence[Rule], rng: np.random.Generator) -> Thresholds:
-        name = type(self).__name__
-        margins = drawn_margins(name, rules, self.margin, rng)
-        return Thresholds(name, self.min_support, self.min_confidence, self.disclosure, margins)
 
     def _hide(
         self,

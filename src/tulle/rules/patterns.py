@@ -100,8 +100,8 @@ class PatternSanitizer(BaseEstimator):
         """
         name = type(self).__name__
         wishes = as_rules(self.rules)
-        own = (rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
-        if wishes.keep or any(own):
+        alone = (rule.has_thresholds or rule.disclosure is not None for rule in wishes.rules)
+        if wishes.keep or any(alone):
             raise ParameterError(
                 "PatternSanitizer removes rules entirely: for thresholds of single rules, or "
                 "itemsets to keep, use RuleHider"
@@ -120,30 +120,18 @@ class PatternSanitizer(BaseEstimator):
 
         every = implications(found, confidence, self.max_consequent)
         left = Implications(found, every.nodes[shared[every.whole]])
-        self._store(found, shared, every, left, sensitive)
-        self.n_proved_by_items_ = len(proved(found, _nodes(found), shared, sensitive, minimum))
-        frame = rules_frame(left, source.baskets.names, len(source.baskets))
-        return as_given(frame, pandas=source.pandas)
-
-    def _store(
-        self,
-        found: Itemsets,
-        shared: Flags,
-        every: Implications,
-        left: Implications,
-        sensitive: list[frozenset[int]],
-    ) -> None:
-        """Store the side-effect factor: (|R| - |R'| - |S|) / (|R| - |S|), S the rules on
-        sensitive sets.
-        """
         nodes = _nodes(found)
+        # (|R| - |R'| - |S|) / (|R| - |S|), S the rules on sensitive sets
         own = np.isin(every.whole, [nodes[itemset] for itemset in sensitive])
         other = len(every) - int(own.sum())
+        self.side_effect_factor_ = (other - len(left)) / other if other else 0.0
+        self.recovery_factor_ = 0.0
         self.n_itemsets_ = len(found) - 1
         self.n_itemsets_shared_ = int(shared.sum()) - 1
         self.n_rules_, self.n_rules_shared_ = len(every), len(left)
-        self.side_effect_factor_ = (other - len(left)) / other if other else 0.0
-        self.recovery_factor_ = 0.0
+        self.n_proved_by_items_ = len(proved(found, nodes, shared, sensitive, minimum))
+        frame = rules_frame(left, source.baskets.names, len(source.baskets))
+        return as_given(frame, pandas=source.pandas)
 
 
 def shareable(found: Itemsets, sensitive: list[frozenset[int]], minimum: int) -> Flags:
@@ -156,20 +144,16 @@ def shareable(found: Itemsets, sensitive: list[frozenset[int]], minimum: int) ->
     shared = np.ones(len(found), dtype=bool)
     open_ = list(dict.fromkeys(sensitive))
     nodes = _nodes(found)
-
-    def leave_out(best: Pair) -> None:
-        shared[_contains(member, best)] = False
-
     while open_:
         best = _cheapest(open_, member, shared)
-        leave_out(best)
+        shared[_contains(member, best)] = False
         open_ = [itemset for itemset in open_ if not best <= itemset]
     while open_ := [
         itemset
         for itemset in proved(found, nodes, shared, sensitive, minimum)
         if any(shared[nodes[frozenset(pair)]] for pair in combinations(itemset, 2))
     ]:
-        leave_out(_cheapest(open_, member, shared))
+        shared[_contains(member, _cheapest(open_, member, shared))] = False
     return shared
 
 

@@ -263,7 +263,11 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
     name = column.name
     given = tuple(choices.limits.get(name, ()))
     ends = (given[0], given[-1]) if given else tuple(choices.ranges.get(name, column.bounds or ()))
-    type = _type(column, given or ends)
+    type = TYPE_OF_KIND[column.kind]
+    if column.kind is Kind.DATETIME:
+        if any(isinstance(end, int | float) for end in given or ends):
+            raise ParameterError(f"column '{name}': the ends of its range must be dates")
+        type = dates.type_of_ends(name, given or ends)
     low, high = (_number(name, end, type) for end in ends)
     if not low < high:
         raise ParameterError(f"column '{name}': its range must go from a lower to a higher value")
@@ -321,14 +325,6 @@ def _drawn(column: Graded, key: SecretKey) -> Graded:
         limits=tuple(float(limit) for limit in limits),
         values=tuple(int(value) for value in drawn.values),
     )
-
-
-def _type(column: Column, ends: Sequence[Any]) -> ValueType:
-    if column.kind is not Kind.DATETIME:
-        return TYPE_OF_KIND[column.kind]
-    if any(isinstance(end, int | float) for end in ends):
-        raise ParameterError(f"column '{column.name}': the ends of its range must be dates")
-    return dates.type_of_ends(column.name, ends)
 
 
 def _number(name: str, end: Any, type: ValueType) -> float:

@@ -481,8 +481,7 @@ class AliasTables:
         self._key = key
         self._columns = {c.name: c for c in columns if isinstance(c, Aliased | Joint)}
         self._known = {name: pl.DataFrame(schema=_EMPTY) for name in self._columns}
-        self._texts: dict[str, str] | None = None
-        self._shared: set[str] | None = None
+        self._texts: tuple[dict[str, str], set[str]] | None = None
         for name, column in self._columns.items():  # what is known without a table
             if not isinstance(column, Aliased):
                 continue
@@ -513,20 +512,15 @@ class AliasTables:
         """Return alias and text of all known values."""
         return pl.concat([pl.DataFrame(schema=_EMPTY), *self._known.values()])
 
-    def texts(self) -> dict[str, str]:
-        """Return every known alias of all columns."""
+    def texts(self) -> tuple[dict[str, str], set[str]]:
+        """Return every known alias, and the texts that are values of several columns."""
         if self._texts is None:  # results come one by one: it is made once for all of them
             known = self.everything()
-            self._texts = dict(zip(known["alias"].to_list(), known["text"].to_list()))
-        return self._texts
-
-    def shared_texts(self) -> set[str]:
-        """Return the texts that are values of several columns."""
-        if self._shared is None:
             once = [known.select(pl.col("text").unique()) for known in self._known.values()]
             texts = pl.concat([pl.DataFrame(schema={"text": pl.String}), *once])
-            self._shared = set(texts.filter(pl.col("text").is_duplicated())["text"])
-        return self._shared
+            shared = set(texts.filter(pl.col("text").is_duplicated())["text"])
+            self._texts = dict(zip(known["alias"].to_list(), known["text"].to_list())), shared
+        return self._texts
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the values, sealed for the sites of this agreement."""
@@ -562,7 +556,7 @@ class AliasTables:
                 "another: rotate the agreement (tulle sites rotate) and encode again"
             )
         self._known[name] = known
-        self._texts = self._shared = None
+        self._texts = None
 
     def __repr__(self) -> str:
         return f"Vocabulary({sum(map(len, self._known.values()))} aliases, hidden)"

@@ -237,8 +237,7 @@ class ResultReader:
         self.rough: dict[str, tuple[float, str]] = {}  # thresholds printed too short, by column
         self._agreed = agreement.names
         self._names = {name for column in agreement.columns for name in column.sources}
-        self._known = words.texts()
-        self._shared = words.shared_texts()
+        self._known, self._shared = words.texts()
         self._graded = {c.name: c for c in agreement.columns if isinstance(c, Graded)}
         self._aliases = alias_pattern(agreement.columns)
         self._codes = code_pattern(list(self._graded))
@@ -294,19 +293,28 @@ class ResultReader:
 
     # -- rules and anything built of strings --------------------------------------------------
 
-    def anything(self, found: Any, inside: str | None = None) -> Any:
-        """Decode strings in sets, lists, tuples, mappings, records and frames; keep the shape."""
+    def anything(self, found: Any, inside: str | None = None, *, numbers: bool = False) -> Any:
+        """Decode strings in sets, lists, tuples, mappings, records and frames; keep the shape.
+
+        ``numbers``, as JSON has them: also numbers under the name of a graded column.
+        """
         if isinstance(found, str):
             return self.text(found, inside=inside)
         if isinstance(found, Mapping):
-            values = [self.anything(value, self._subject(key)) for key, value in found.items()]
-            return dict(zip(self._distinct(found), values))
+            named = next((found[key] for key in _FEATURE_KEYS if key in found), None)
+            decoded = []
+            for key, value in found.items():
+                own = self._subject(key)
+                if numbers and own is None and key in _NUMBER_KEYS:
+                    own = self._subject(named) or inside
+                decoded.append(self.anything(value, own, numbers=numbers))
+            return dict(zip(self._distinct(found), decoded))
         if isinstance(found, tuple):
             return self._tuple(found, inside)
         if isinstance(found, set | frozenset):
             return type(found)(self._distinct(found))
         if isinstance(found, list | Iterator | KeysView | ValuesView):
-            return [self.anything(part, inside) for part in found]
+            return [self.anything(part, inside, numbers=numbers) for part in found]
         if isinstance(found, np.ndarray) and found.dtype.kind in "OU":
             parts = [self.anything(part, inside) for part in found.tolist()]
             return np.array(parts, dtype=found.dtype.kind)
@@ -316,6 +324,8 @@ class ResultReader:
             return dataclasses.replace(found, **changes)
         if type(found).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
             return decode_frame(found, self.anything, self._distinct)
+        if numbers and inside in self._graded and _is_code(found):
+            return self._value(self._graded[inside], found, whole=False)
         return found
 
     def _tuple(self, found: tuple[Any, ...], inside: str | None) -> Any:
@@ -364,25 +374,6 @@ class ResultReader:
         moments = [None if math.isnan(number) else moment_of(column, number) for number in numbers]
         held = pl.Time if column.type is ValueType.TIME else pl.Datetime("us")
         return pl.Series(series.name, moments, dtype=held)
-
-    def json(self, found: Any, inside: str | None = None) -> Any:
-        """Decode JSON: strings everywhere, and numbers under the name of a graded column."""
-        if isinstance(found, Mapping):
-            named = next((found[key] for key in _FEATURE_KEYS if key in found), None)
-            decoded = []
-            for key, value in found.items():
-                own = self._subject(key)
-                if own is None and key in _NUMBER_KEYS:
-                    own = self._subject(named) or inside
-                decoded.append(self.json(value, own))
-            return dict(zip(self._distinct(found), decoded))
-        if isinstance(found, list):
-            return [self.json(part, inside) for part in found]
-        if isinstance(found, str):
-            return self.text(found, inside=inside)
-        if inside in self._graded and _is_code(found):
-            return self._value(self._graded[inside], found, whole=False)
-        return found
 
     def _value(self, column: Graded, code: Any, *, whole: bool = True) -> Any:
         if whole or column.type not in (ValueType.INTEGER, ValueType.DECIMAL):

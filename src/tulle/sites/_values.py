@@ -374,20 +374,16 @@ def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series
     """
     wanted = dtype if dtype is not None else DTYPES[type]
     if type is ValueType.BOOLEAN or wanted == pl.Boolean:
-        return _from_truths(texts, wanted)
+        if not (texts.is_in(list(_TRUTHS)) | texts.is_null()).all():
+            return texts
+        truths = texts == "true"
+        return truths.cast(wanted) if wanted == pl.Boolean or wanted.is_numeric() else texts
     try:
         read = _read_moments(texts, wanted) if wanted.is_temporal() else texts.cast(wanted)
     except (ValueError, pl.exceptions.PolarsError):
         return texts
     exact = not wanted.is_numeric() or texts_of(read.drop_nulls()) == texts.drop_nulls().to_list()
     return read if exact else texts
-
-
-def _from_truths(texts: pl.Series, wanted: Any) -> pl.Series:
-    if not (texts.is_in(list(_TRUTHS)) | texts.is_null()).all():
-        return texts
-    truths = texts == "true"
-    return truths.cast(wanted) if wanted == pl.Boolean or wanted.is_numeric() else texts
 
 
 def _moments_of_python(values: pl.Series) -> pl.Series:

@@ -524,7 +524,7 @@ class SiteCodec:
         object
             The same structure, decoded.
         """
-        return self._read(lambda reader: reader.json(found))
+        return self._read(lambda reader: reader.anything(found, numbers=True))
 
     def _read(self, work: Callable[[ResultReader], Any]) -> Any:
         reader = ResultReader(self.agreement, self._vocabulary)

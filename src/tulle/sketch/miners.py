@@ -92,7 +92,17 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         check_int(type(self).__name__, "n_neighbors", self.n_neighbors, 1)
         check_choice(type(self).__name__, "metric", self.metric, ("cosine", "euclidean"))
         check_choice(type(self).__name__, "weights", self.weights, ("distance", "uniform"))
-        sketches, y = _training(self, X, y)
+        if isinstance(X, Sketches):
+            if y is None:
+                raise DataError("requires y to be passed, but the target y is None")
+            y = column_or_1d(y, warn=True)
+            assert_all_finite(y, input_name="y")
+            check_consistent_length(X.values, y)
+            self.n_features_in_ = X.shape[1]
+            sketches = X
+        else:
+            X, y = validate_data(self, X, y, dtype=("float64", "float32"))
+            sketches = Sketches(X, np.full(len(X), X.shape[1]))
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         self._priors = np.bincount(codes, minlength=len(self.classes_)) / len(codes)
@@ -173,19 +183,6 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
                 weights = np.where(same, far == 0, 1 / np.sqrt(far))
         totals = weights.sum(axis=1, keepdims=True)
         return np.where(totals > 0, weights / np.where(totals > 0, totals, 1), 1 / far.shape[1])
-
-
-def _training(estimator: Any, X: Any, y: Any) -> tuple[Sketches, Any]:
-    if isinstance(X, Sketches):
-        if y is None:
-            raise DataError("requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_consistent_length(X.values, y)
-        estimator.n_features_in_ = X.shape[1]
-        return X, y
-    X, y = validate_data(estimator, X, y, dtype=("float64", "float32"))
-    return Sketches(X, np.full(len(X), X.shape[1])), y
 
 
 # k-means on sketches, as a scikit-learn clusterer. It takes :class:`Sketches`, whose records may

@@ -56,12 +56,7 @@ def coefficients(key: SecretKey, first: int, last: int) -> Points:
 
 def term_points(key: SecretKey, terms: Iterable[str]) -> Points:
     """Return the points of terms; without the key nobody can tell which term has which."""
-    secret = key.derive("sketch/terms", 32)
-    digests = [
-        hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=secret).digest()
-        for term in terms
-    ]
-    return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
+    return _points(key, "sketch/terms", (term.encode("utf-8", "surrogatepass") for term in terms))
 
 
 def number_points(key: SecretKey, numbers: npt.NDArray[Any]) -> Points:
@@ -70,12 +65,13 @@ def number_points(key: SecretKey, numbers: npt.NDArray[Any]) -> Points:
     The sign of a column is the low bit of a cubic of its point. If the points were the numbers
     themselves, signs that an attacker learns could be continued to columns never seen.
     """
-    secret = key.derive("sketch/numbers", 32)
     words = np.ascontiguousarray(numbers, dtype="<u8").tobytes()
-    digests = [
-        hashlib.blake2b(words[at : at + 8], digest_size=8, key=secret).digest()
-        for at in range(0, len(words), 8)
-    ]
+    return _points(key, "sketch/numbers", (words[at : at + 8] for at in range(0, len(words), 8)))
+
+
+def _points(key: SecretKey, use: str, names: Iterable[bytes]) -> Points:
+    secret = key.derive(use, 32)
+    digests = [hashlib.blake2b(name, digest_size=8, key=secret).digest() for name in names]
     return _once(np.frombuffer(b"".join(digests), "<u8") & _P)
 
 
@@ -435,7 +431,14 @@ class Sketcher(TransformerMixin, BaseEstimator):
             numbers = records.numbers
             width = records.matrix.shape[1]
             points = number_points(self.key_, np.arange(width) if numbers is None else numbers)
-        provenance = self._provenance(verified)
+        names = ["model", "delta", "max_components", "normalize"]
+        if self.model == "k-variance":
+            names += ["k", "criterion", "graph"]
+        parameters = {name: getattr(self, name) for name in names}
+        if self.model == "delta" and self.delta is None:
+            parameters["delta"] = _DEFAULT_DELTA
+        asked = {name: parameters[name] for name in names if name != "max_components"}
+        provenance = {"parameters": parameters, "guarantee": asked, "verified": verified}
         step = max(1, len(lengths))
         if size is not None:
             step = max(1, min(size, _CELLS // max(1, int(lengths.max(initial=0)))))
@@ -577,16 +580,6 @@ class Sketcher(TransformerMixin, BaseEstimator):
         X = X if records is None else records.matrix
         found = numbered(canonical(validated(self, X, reset=reset)))
         return unit_rows(found) if self.normalize else found
-
-    def _provenance(self, verified: dict[str, Any]) -> dict[str, Any]:
-        names = ["model", "delta", "max_components", "normalize"]
-        if self.model == "k-variance":
-            names += ["k", "criterion", "graph"]
-        parameters = {name: getattr(self, name) for name in names}
-        if self.model == "delta" and self.delta is None:
-            parameters["delta"] = _DEFAULT_DELTA
-        asked = {name: parameters[name] for name in names if name != "max_components"}
-        return {"parameters": parameters, "guarantee": asked, "verified": verified}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

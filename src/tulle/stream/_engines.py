@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Protocol
 
 import numpy as np
 
@@ -151,28 +150,13 @@ class Event(Enum):
     WAKE = 3  # a group has as many people as a waiting record needs
 
 
-class Engine(Protocol):
-    """What the state machine asks of an engine.
-
-    A record of level p may join a group of at least p - 1 people: with it they are p. Such a
-    record is one person of its own (``each`` = 1). Where people have several records, it may be
-    of somebody who is in the group already: then the group must hold p people, and the caller
-    counts who is new (``each`` = 0).
-    """
-
-    def absorb(
-        self, records: Floats, levels: Ints, start: int, wake: int
-    ) -> tuple[int, Event, int]:
-        """Condense from ``start`` on; return the next record, the event, and its group."""
-
-    def add(self, group: int, record: Floats, level: int) -> None:
-        """Add a record to a group that is not settled yet."""
-
-    def settle(self, group: int) -> None:
-        """Split a group if it is due."""
-
-    def append(self, moments: GroupMoments, people: Ints | None = None) -> None:
-        """Add new groups."""
+# What the state machine asks of either: to ``absorb`` records from ``start`` on, and say which is
+# next, why it came back and which group that concerns; to ``add`` a record to a group that is not
+# settled yet; to ``settle`` it, which splits it if it is due; and to ``append`` new groups. A
+# record of level p may join a group of at least p - 1 people: with it they are p. Such a record is
+# one person of its own (``each`` = 1). Where people have several records, it may be of somebody who
+# is in the group already: then the group must hold p people, and the caller counts who is new
+# (``each`` = 0).
 
 
 class PlainEngine:
@@ -272,3 +256,6 @@ class TreeEngine:
         """Repack the index with so much room that it will be worn before it is full."""
         self.groups.reserve(self.groups.size + self.groups.size // 2 + 1)
         self.tree = self.index.build(self.groups)
+
+
+Engine = PlainEngine | TreeEngine

@@ -401,17 +401,19 @@ class Fitted(BatchFormat):
     ) -> None:
         """Extend the ranges of numbers by the records that have joined groups.
 
-        ``before`` waited for one; where people have several records, ranges follow one record of
-        each, and none that came late: nobody counts twice.
+        ``before`` waited for one. Where people have several records, everybody counts once beyond a
+        range, where they came farthest, and once in a form; records that waited count in neither.
         """
         still = {held.number for held in self.held.for_group()}
         joined = matrix[~np.isin(numbers, list(still))] if still else matrix
         late = [held.row for held in before if held.number not in still]
         if self.persons is not None and people is not None:
             people = people[~np.isin(numbers, list(still))]
-            joined, late = joined[self.persons.first_seen(people)], []
-        joined = np.vstack([joined, *late]) if late else joined
-        self.encoder.widen(joined)
+            self.encoder.widen(joined, people, self.persons.farthest)
+            joined = joined[self.persons.first_seen(people)]
+        else:
+            joined = np.vstack([joined, *late]) if late else joined
+            self.encoder.widen(joined)
         for name, form in self.forms.items():
             block = joined[:, self.encoder.slices_[name]]
             alone = block.shape[1] == 1

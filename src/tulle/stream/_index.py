@@ -1,18 +1,16 @@
 """The owner of the index: builds it from the groups' means and splits what is full.
 
-These are rare events, so they are plain NumPy, but for cutting means into leaves. All leaves have
-the same depth, however the stream drifts, because a full node hands one half upward.
+These are rare events, so they are plain NumPy. All leaves have the same depth, however the stream
+drifts, because a full node hands one half upward.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._jit import inlined, kernel
 from tulle.stream._groups import StreamGroups
 from tulle.stream._kernels import (
     LANES,
@@ -93,19 +91,36 @@ def split_leaf(tree: BoxTree, leaf: int) -> bool:
 
 
 def _halved(points: Singles, leaves: int) -> tuple[Numbers, Numbers]:
-    """Return the points in the order of the leaves, and the edges between the leaves."""
-    order = np.arange(len(points))
-    edges = np.zeros(leaves + 1, dtype=np.int64)
-    values, spare = np.empty(len(points), dtype=np.float32), np.empty_like(order)
-    sums, parts = np.empty((2, points.shape[1])), np.empty((2 * DEEPEST, 3), dtype=np.int64)
-    halve_all(points, order, edges, values, spare, sums, parts)
-    return order, edges
+    """Cut points in halves repeatedly; give their order, and the edges between the leaves.
+
+    A part is always cut across its axis of the largest variance: outliers must not decide where to
+    cut. Of points with the same value the older ones go first, which lets the search skip younger
+    ones.
+    """
+    order, points, edges = np.arange(len(points)), points.copy(), [0]
+    parts = [(0, len(points), leaves)]
+    while parts:
+        start, end, left = parts.pop()
+        if left == 1:
+            edges.append(end)
+            continue
+        lower = (left + 1) // 2
+        here, size = points[start:end], (end - start) * lower // left
+        offsets = here - here[0]
+        squares, sums = np.einsum("ij,ij->j", offsets, offsets), np.einsum("ij->j", offsets)
+        values = here[:, (squares - sums * sums / len(here)).argmax()]
+        value = np.partition(values, size)[size]
+        first = values < value
+        first[np.flatnonzero(values == value)[: size - np.count_nonzero(first)]] = True
+        moved = np.concatenate([np.flatnonzero(first), np.flatnonzero(~first)])
+        order[start:end], points[start:end] = order[start:end][moved], here[moved]
+        parts += [(start + size, end, left - lower), (start, start + size, lower)]
+    return order, np.array(edges)
 
 
 def _fill_leaves(
     tree: BoxTree, points: Singles, ids: Numbers, sizes: Numbers, edges: Numbers
 ) -> None:
-    """Put ordered points into leaves, from one edge to the next."""
     used = np.diff(edges)
     leaf = np.repeat(np.arange(len(used)), used)
     lane = np.arange(len(ids)) - edges[leaf]
@@ -159,7 +174,6 @@ def _make_room(tree: BoxTree, node: int) -> None:
 
 
 def _split_node(tree: BoxTree, node: int) -> None:
-    """Move some of a full node's children into a new sibling node."""
     if tree.node_parent[node, 0] < 0:
         tree.marks[ROOT] = _add_node(tree)
         _adopt(tree, int(tree.marks[ROOT]), node)
@@ -194,7 +208,6 @@ def _parted(low: Singles, high: Singles) -> tuple[Numbers, Numbers]:
 
 
 def _hang(tree: BoxTree, node: int, columns: list[NDArray[np.generic]]) -> None:
-    """Give a node exactly these children."""
     low, high, largest, oldest, children = columns
     fill = len(children)
     tree.fill[node] = fill
@@ -214,7 +227,6 @@ def _add_node(tree: BoxTree) -> int:
 
 
 def _adopt(tree: BoxTree, above: int, node: int) -> None:
-    """Attach a node to another, in its next free slot."""
     slot = tree.fill[above]
     tree.fill[above] += 1
     tree.children[above, slot] = node
@@ -223,7 +235,6 @@ def _adopt(tree: BoxTree, above: int, node: int) -> None:
 
 
 def _fit(tree: BoxTree, node: int) -> None:
-    """Fit the box of a node in the slot of its parent."""
     above, slot = tree.node_parent[node]
     fill = tree.fill[node]
     tree.low[above, :, slot] = tree.low[node, :, :fill].min(axis=1)
@@ -258,115 +269,3 @@ def _empty(origin: NDArray[np.float64], capacity: int) -> BoxTree:
         np.zeros(nodes, dtype=np.int32),
         np.full((nodes, 2), -1, dtype=np.int32),
     )
-
-
-# Cutting the means of all groups into leaves of one size, which is how the index is packed.
-
-
-@kernel
-def halve_all(
-    points: Any, order: Any, edges: Any, values: Any, spare: Any, sums: Any, parts: Any
-) -> None:
-    """Cut points in halves repeatedly, always across the widest axis of a part.
-
-    Brings ``order`` (all rows of the points, by age) into that of leaves, and writes into
-    ``edges`` where each leaf begins and ends. The axis is that of the largest variance: outliers
-    must not decide where to cut. Of points with the same value the older ones go first, which
-    lets the search skip younger ones. The rest is working memory: ``parts`` (depth, 3) holds
-    start, end and leaves of what is still to be cut.
-    """
-    done = depth = 0
-    edges[0] = 0
-    parts[0, 0], parts[0, 1], parts[0, 2] = 0, len(order), len(edges) - 1
-    while depth >= 0:
-        start, end, leaves = parts[depth, 0], parts[depth, 1], parts[depth, 2]
-        if leaves == 1:
-            done += 1
-            edges[done] = end
-            depth -= 1
-            continue
-        lower = (leaves + 1) // 2
-        middle = start + (end - start) * lower // leaves
-        widest = _widest(points, order, start, end, sums)
-        for place in range(start, end):
-            values[place] = points[order[place], widest]
-        value = _selected(values, start, end, middle)
-        _part(points, order, start, middle, end, widest, value, spare)
-        parts[depth, 0], parts[depth, 2] = middle, leaves - lower
-        depth += 1
-        parts[depth, 0], parts[depth, 1], parts[depth, 2] = start, middle, lower
-
-
-@inlined
-def _widest(points: Any, order: Any, start: int, end: int, sums: Any) -> int:
-    """Return the axis of the largest variance."""
-    dimensions = points.shape[1]
-    for k in range(dimensions):
-        sums[0, k] = sums[1, k] = 0.0
-    first = order[start]
-    for place in range(start, end):
-        row = order[place]
-        for k in range(dimensions):
-            offset = points[row, k] - points[first, k]
-            sums[0, k] += offset
-            sums[1, k] += offset * offset
-    widest = 0
-    largest = -1.0
-    for k in range(dimensions):
-        variance = sums[1, k] - sums[0, k] * sums[0, k] / (end - start)
-        if variance > largest:
-            largest = variance
-            widest = k
-    return widest
-
-
-@inlined
-def _selected(values: Any, start: int, end: int, rank: int) -> Any:
-    """Return the value of this rank (Hoare's selection); the values are reordered in place."""
-    last = end - 1
-    while start < last:
-        pivot = values[(start + last) // 2]
-        low, high = start, last
-        while low <= high:
-            while values[low] < pivot:
-                low += 1
-            while values[high] > pivot:
-                high -= 1
-            if low <= high:
-                values[low], values[high] = values[high], values[low]
-                low += 1
-                high -= 1
-        if rank <= high:
-            last = high
-        elif rank >= low:
-            start = low
-        else:
-            break
-    return values[rank]
-
-
-@inlined
-def _part(
-    points: Any, order: Any, start: int, middle: int, end: int, axis: int, value: Any, spare: Any
-) -> None:
-    """Put the points below a value first, then as many equal ones as fit; keep the order otherwise.
-
-    Without branches, which no processor could foresee: every row is written to either side.
-    """
-    equal: Any = middle - start
-    for place in range(start, end):
-        equal -= np.int64(points[order[place], axis] < value)
-    low: Any = start
-    high: Any = 0
-    for place in range(start, end):
-        row = order[place]
-        here = points[row, axis]
-        tied = np.int64(here == value) & np.int64(equal > 0)
-        first = np.int64(here < value) | tied
-        equal -= tied
-        order[low] = row
-        spare[high] = row
-        low += first
-        high += 1 - first
-    for place in range(high):
-        order[middle + place] = spare[place]

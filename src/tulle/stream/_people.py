@@ -37,6 +37,8 @@ class PersonHash(Sealed):
             raise ValueError("the secret is damaged")
         self.number = number  # whether people are named by numbers; None until one is
         self.known: set[int] = set()  # all words so far
+        # how far people came beyond the range of a column, by its name, then below and above
+        self.farthest: dict[str, list[dict[int, int]]] = {}
 
     def __len__(self) -> int:
         return len(self.secret)

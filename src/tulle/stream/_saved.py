@@ -129,6 +129,7 @@ class _Vault(NamedTuple):
     unknown: dict[str, pl.Series]  # the values that records wait for, null in those that do not
     secret: NDArray[np.uint8]  # of the hashes of people
     known: Ints  # these hashes
+    farthest: dict[str, tuple[Ints, Ints]]  # by column: pairs of hash and stretch on both sides
     members: list[tuple[Ints, Ints, Ints]]  # by class
 
     @classmethod
@@ -144,8 +145,15 @@ class _Vault(NamedTuple):
             {name: pl.Series(name, [one.unknown.get(name) for one in held]) for name in names},
             np.frombuffer(b"" if persons is None else persons.secret, dtype=np.uint8),
             np.array([] if persons is None else sorted(persons.known), dtype=np.int64),
+            {} if persons is None else {n: _counted(f) for n, f in persons.farthest.items()},
             [one.people.to_arrays() for one in fitted.states.values() if one.people is not None],
         )
+
+
+def _counted(sides: list[dict[int, int]]) -> tuple[Ints, Ints]:
+    """Write how far people came, in an order that tells nothing of arrivals."""
+    below, above = (np.array(sorted(s.items()), dtype=np.int64).reshape(-1, 2) for s in sides)
+    return below, above
 
 
 def write_state(
@@ -343,6 +351,8 @@ def _fitted_from_parts(
             raise KeyMaterialError("the people of the stream are sealed: pass the key")
         persons = PersonHash(header["persons"][0], vault.secret.tobytes(), header["persons"][1])
         persons.known = set(vault.known.tolist())
+        sides = {name: [dict(s.tolist()) for s in pairs] for name, pairs in vault.farthest.items()}
+        persons.farthest = sides
     held = HeldBack(each=1 if persons is None else 0)
     fitted = Fitted(**told, persons=persons, labels=labels, states={}, held=held)
     _check(fitted)

@@ -9,6 +9,7 @@ is a sum over a valid group of newcomers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -74,8 +75,6 @@ class Published:
 # else. The stream itself continues with its own groups. Each is from now on behind the nearest of
 # the groups shown, which gets its next newcomers.
 
-FEW = 16  # groups shown of one family: up to here it is quicker to look at all
-
 
 @dataclass(frozen=True)
 class Renewed:
@@ -127,39 +126,16 @@ def _split_all(groups: StreamGroups, engine: Engine) -> None:
 
 
 def _nearest(live: StreamGroups, owners: Ints, shown: StreamGroups) -> Ints:
-    """Return, for each group of the stream, the nearest group of its family that is shown."""
-    families = shown.view().families
-    order = np.argsort(families, kind="stable")
-    sizes = np.bincount(families, minlength=1)
-    starts = np.cumsum(sizes) - sizes
-    points, means = live.view().means, shown.view().means
-    places = np.empty(len(owners), dtype=np.int64)
-    rows = np.flatnonzero(sizes[owners] <= FEW)
-    places[rows] = order[_nearest_of_few(points[rows], means[order], starts, sizes, owners[rows])]
-    for family in np.unique(owners[sizes[owners] > FEW]):
-        rows = np.flatnonzero(owners == family)
-        mine = order[starts[family] : starts[family] + sizes[family]]
-        places[rows] = mine[_nearest_of_many(points[rows], means[mine])]
-    return places
-
-
-def _nearest_of_few(points: Floats, means: Floats, starts: Ints, sizes: Ints, owners: Ints) -> Ints:
-    """Return the nearest of its owner's means for each point, all pairs at once."""
-    pairs = sizes[owners]
-    point = np.repeat(np.arange(len(owners)), pairs)
-    within = np.arange(len(point)) - np.repeat(np.cumsum(pairs) - pairs, pairs)
-    candidate = starts[owners][point] + within
-    offsets = points[point] - means[candidate]
-    away = np.einsum("ij,ij->i", offsets, offsets)
-    by_distance = np.lexsort((candidate, away, point))
-    return candidate[by_distance[np.cumsum(pairs) - pairs]]
-
-
-def _nearest_of_many(points: Floats, means: Floats) -> Ints:
-    """Do the same for one owner: a stream that grew a thousandfold has too many pairs."""
+    """Find, for each group of the stream, the nearest group of its family that is shown."""
     from scipy.spatial import KDTree
 
-    return np.asarray(KDTree(means).query(points)[1], dtype=np.int64)
+    points, means = live.view().means, shown.view().means
+    if not len(points):
+        return np.zeros(0, dtype=np.int64)
+    # one more dimension puts families farther apart than any two groups of one are
+    apart = 4.0 * (1.0 + np.abs(points).max() + np.abs(means).max()) * math.sqrt(means.shape[1])
+    tree = KDTree(np.column_stack([shown.view().families * apart, means]))
+    return np.asarray(tree.query(np.column_stack([owners * apart, points]))[1], dtype=np.int64)
 
 
 def _behind(moments: GroupMoments, places: Ints, number: int) -> StreamGroups:

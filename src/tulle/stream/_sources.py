@@ -79,6 +79,7 @@ class Lines:
 NO_LINES = Lines([], [], [], [])
 
 
+@dataclass(repr=False, eq=False)
 class LineReader:
     """Whole records; a last one without its end is left for later while the file grows.
 
@@ -88,32 +89,21 @@ class LineReader:
     was read beyond them (at most a block) is kept for the next call.
     """
 
-    def __init__(
-        self,
-        fetch: Fetch,
-        origin: str,
-        *,
-        quoted: bool,
-        growing: bool = False,
-        partial: bool = False,
-        offset: int = 0,
-        number: int = 0,
-    ) -> None:
-        self.fetch = fetch
-        self.origin = origin
-        self.quoted = quoted
-        self.growing = growing
-        self.partial = partial
-        self.offset = offset
-        self.number = number
-        self.count = 0
-        self._ready: list[bytes] = []  # whole records, each of which had a line end
-        self._faults: dict[int, str] = {}  # why some of these are none
-        self._rest = b""  # the beginning of a record whose end was not read yet
-        self._dropped = 0  # bytes of that beginning which were too many to keep
-        self._hidden = 0  # bytes of the first one that is ready which were not kept
-        self._unended = False  # whether the last one that is ready had no line end
-        self._seen = {b"\r": False, b'"': False}
+    fetch: Fetch
+    origin: str
+    quoted: bool
+    growing: bool = False
+    partial: bool = False
+    offset: int = 0
+    number: int = 0
+    count: int = 0
+    _ready: list[bytes] = field(default_factory=list)  # whole records, each of which had a line end
+    _faults: dict[int, str] = field(default_factory=dict)  # why some of these are none
+    _rest: bytes = b""  # the beginning of a record whose end was not read yet
+    _dropped: int = 0  # bytes of that beginning which were too many to keep
+    _hidden: int = 0  # bytes of the first one that is ready which were not kept
+    _unended: bool = False  # whether the last one that is ready had no line end
+    _seen: dict[bytes, bool] = field(default_factory=lambda: {b"\r": False, b'"': False})
 
     @property
     def reached(self) -> int:

@@ -221,7 +221,6 @@ class CategoryCodec:
         return Affine(linear, shift)
 
     def encode(self, series: pl.Series, out: Floats) -> None:
-        """Write the dimensions of a column into ``out``, (n, width)."""
         codes, absent, problems = self._read(series)
         refuse(problems)
         out[:] = 0.0
@@ -337,7 +336,6 @@ class CategoryCodec:
         return np.clip(ranks, 0, self.tail - 1).astype(np.int64)
 
     def rescale(self, variances: Floats) -> None:
-        """Take the scale from the variances of the dimensions."""
         self.scales = one_scale(float(variances.sum()), self.weight, self.width)
 
     def _fit_scales(self, rows: int) -> None:

@@ -313,10 +313,19 @@ class TableEncoder:
         """Return the columns of numbers or dates with values that were not understood."""
         return [codec.name for codec, _ in self._numbers() if codec.unread]
 
-    def widen(self, matrix: Floats) -> None:
-        """Widen the observed ranges of numbers by encoded records; scales and domains stay."""
+    def widen(
+        self,
+        matrix: Floats,
+        people: Integers | None = None,
+        farthest: dict[str, list[dict[int, int]]] | None = None,
+    ) -> None:
+        """Widen the observed ranges of numbers by encoded records; scales and domains stay.
+
+        ``people``, where they have several records, count once: where they came ``farthest``.
+        """
         for codec, place in self._numbers():
-            codec.widen(matrix[:, place])
+            own = None if farthest is None else farthest.setdefault(codec.name, [{}, {}])
+            codec.widen(matrix[:, place], people, own)
 
     def confine(self, matrix: Floats, people: Integers | None) -> None:
         """Take the observed ranges of numbers from these encoded records alone."""

@@ -38,7 +38,7 @@ from tulle.table._precision import (
     HOUR,
     HOURS,
     common_decimals,
-    common_tens,
+    common_step,
     decimals_of,
     emptiest_hour,
     hours_of_day,
@@ -125,7 +125,8 @@ class NumberCodec:
     steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
     clock: tuple[float, ...] = ()  # of time stamps: shares of a day's records before each hour
     heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
-    shown: tuple[int | None, bool] = (0, False)  # decimals, and whether numbers are codes
+    # decimals, whether numbers are codes, and of how many of the last decimal they are multiples
+    shown: tuple[int | None, bool, int] = (0, False, 1)
     single: bool = False  # doubles that hold numbers of single precision, and will again
 
     def __post_init__(self) -> None:
@@ -255,7 +256,6 @@ class NumberCodec:
         return problems + self._unseen(states)
 
     def encode(self, series: pl.Series, out: Floats) -> None:
-        """Write the dimensions of a column into ``out``, (n, width)."""
         values, states, problems = self._read(series)
         refuse(problems or self._unseen(states))
         if not self.extra and not self.too_few[0]:
@@ -305,11 +305,11 @@ class NumberCodec:
             kept = pl.Float32 if self.single else series.dtype
             found = common_decimals(values, people, few, kept)
             decimals = self.decimals if found is None else found
-        if self.kind is Kind.INTEGER:  # of numbers in tens, those between two tens are none
-            decimals = -common_tens(values, people, few)
-            self.shown = decimals, looks_coded(values * 10.0**decimals, k)
-        else:
-            self.shown = decimals, False
+        step = 1
+        if self.kind is not Kind.DATETIME and decimals is not None and not self.single:
+            step = common_step(np.rint(values * 10.0**decimals), people, few)
+        # of numbers in tens, those between two tens are no gaps
+        self.shown = decimals, self.kind is Kind.INTEGER and looks_coded(values / step, k), step
 
     def as_known(self, series: pl.Series) -> NumberColumn:
         """Return numbers, NaN where missing, in steps and decimals that were learnt before."""
@@ -327,7 +327,7 @@ class NumberCodec:
             values[states == state] = STATE * state
         specials = tuple(STATE * state for state in special)
         return NumberColumn(
-            self.name, values, self.shown[0], specials, self.shown[1], self.keep_rare
+            self.name, values, self.shown[0], specials, self.shown[1], self.keep_rare, self.shown[2]
         )
 
     def restore(self, cells: Any) -> pl.Series:
@@ -394,12 +394,19 @@ class NumberCodec:
                 crowd = Crowd.of_kept(self.least, inside, people)
                 self._fit_bounds(present, crowd, inside)
 
-    def widen(self, block: Floats) -> None:
+    def widen(
+        self,
+        block: Floats,
+        people: Integers | None = None,
+        farthest: list[dict[int, int]] | None = None,
+    ) -> None:
         """Let the range grow by the values of more records.
 
-        It grows to where at least ``least`` of them lie beyond it.
+        It grows to where at least ``least`` of them lie beyond it, or as many ``people``, of whom
+        ``farthest`` remembers where they count on each side.
         """
-        present = block[is_present(block), 0] if self.extra else block[:, 0]
+        inside = is_present(block) if self.extra else np.ones(len(block), dtype=bool)
+        present = block[inside, 0]
         if not self.fixed and len(present):
             low, high = float(present.min()), float(present.max())
             if self.least == 1 or not self.observed:
@@ -408,7 +415,10 @@ class NumberCodec:
             else:
                 self.tails = self.tails or Tails.of(self.low, self.high)
                 if low < self.tails.low or high > self.tails.high:  # else they count nowhere
-                    self.tails = self.tails.with_values(present)
+                    if people is None or farthest is None:
+                        self.tails = self.tails.with_values(present)
+                    else:
+                        self.tails = self.tails.with_people(present, people[inside], farthest)
                     self.low, self.high = self.tails.bounds(self.least)
         if self.pair is not None and not np.isin(present, self.pair).all():
             self.pair = None
@@ -552,7 +562,6 @@ class NumberCodec:
         self._share_weight(spread, float((rates * (1 - rates)).sum()))
 
     def rescale(self, variances: Floats) -> None:
-        """Take the scales from the variances of the dimensions."""
         self._share_weight(float(np.sqrt(variances[0])), float(variances[1:].sum()))
 
     def _share_weight(self, spread: float, indicators: float) -> None:

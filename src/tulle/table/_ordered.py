@@ -124,7 +124,6 @@ class OrderedCodec:
         return self._codes(series)[1]
 
     def encode(self, series: pl.Series, out: Floats) -> None:
-        """Write the dimensions of a column into ``out``, (n, width)."""
         codes, problems = self._codes(series)
         refuse(problems)
         self._fill_in(codes, out)
@@ -232,7 +231,6 @@ class OrderedCodec:
         return _nearest(*_keys(self.domain, values))
 
     def rescale(self, variances: Floats) -> None:
-        """Take the scale from the variances of the dimensions."""
         self.scales = one_scale(float(variances.sum()), self.weight, self.width)
 
     def merge(self, other: OrderedCodec) -> tuple[Self, Affine, Affine]:

@@ -7,7 +7,7 @@ merged: an encoder that only compares tables sees them as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -334,13 +334,30 @@ class Tails:
     def with_values(self, values: Floats) -> Tails:
         """Return the tails with more values."""
         counts = self.counts.copy()
-        for side, away in enumerate((self.low - values, values - self.high)):
+        for side, (_, stretches) in enumerate(self._beyond(values)):
+            counts[side] += np.bincount(stretches, minlength=_STRETCHES)
+        return replace(self, counts=counts)
+
+    def with_people(
+        self, values: Floats, people: Integers, farthest: list[dict[int, int]]
+    ) -> Tails:
+        """Add values of people, each of whom counts once on a side: where they came farthest."""
+        counts = self.counts.copy()
+        for side, (beyond, stretches) in enumerate(self._beyond(values)):
+            for person, stretch in zip(people[beyond].tolist(), stretches.tolist()):
+                before = farthest[side].get(person, -1)
+                if stretch > before:
+                    counts[side, stretch] += 1
+                    counts[side, before] -= before >= 0
+                    farthest[side][person] = stretch
+        return replace(self, counts=counts)
+
+    def _beyond(self, values: Floats) -> Iterator[tuple[Flags, Ints]]:
+        """Yield for each side which values lie beyond the bounds, and in which stretch."""
+        for away in (self.low - values, values - self.high):
             with np.errstate(over="ignore"):
                 far = _FINENESS * np.log2(1 + away[away > 0] / self.step)
-            counts[side] += np.bincount(
-                np.minimum(far, _STRETCHES - 1).astype(np.int64), minlength=_STRETCHES
-            )
-        return replace(self, counts=counts)
+            yield away > 0, np.minimum(far, _STRETCHES - 1).astype(np.int64)
 
     def bounds(self, k: int) -> tuple[float, float]:
         """Return the bounds, moved outwards to where at least ``k`` values lie beyond them."""

@@ -322,14 +322,10 @@ def _refuse_nested(text: str) -> None:
     if len(text) > _LONGEST:
         raise PolicyError(f"longer than {_LONGEST >> 20} MiB: a policy is a short file")
     for number, line in enumerate(text.splitlines(), 1):
-        if line.count(".") > _MOST_DOTS and not _is_comment(line):
+        if line.count(".") > _MOST_DOTS and not line.lstrip().startswith("#"):
             raise PolicyError(
                 f"line {number}: more than {_MOST_DOTS} dots: split it, or quote less"
             )
-
-
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
 
 
 def _context(entries: Mapping[str, Any]) -> dict[str, str]:

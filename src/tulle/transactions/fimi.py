@@ -30,10 +30,6 @@ _CHUNK = 1 << 23
 class _Parsed(NamedTuple):
     values: npt.NDArray[np.int64]
     ends: Rows
-    empty: int
-    wrong: int
-    negative: int
-    huge: int
 
 
 def read_fimi(path: str | os.PathLike[str]) -> Transactions:
@@ -68,16 +64,13 @@ def read_fimi(path: str | os.PathLike[str]) -> Transactions:
     name = Path(path).name
     if not data.strip():
         raise DataError(f"{name} contains no baskets: the file is empty")
-    if _has_marks(data):
-        return _read_marked(data, name)
-    return _read_plain(data, name)
+    return _read_marked(data, name) if _has_marks(data) else _read_plain(data, name)
 
 
 def _read_plain(data: bytes, name: str) -> Transactions:
     if _starts_with_word(data):
         return _read_words(data, name)
-    parsed = _parse(data)
-    _refuse_wrong(name, parsed)
+    parsed = _parse(data, name)
     return _numbered(parsed.values, np.concatenate(([0], parsed.ends)))
 
 
@@ -91,8 +84,7 @@ def fimi_blocks(path: str | os.PathLike[str], size: int) -> Iterator[Transaction
         for data in _whole_lines(file):
             if seen == 0 and _starts_with_word(data):
                 raise DataError(f"{name} names its items by words: only numbers can be streamed")
-            parsed = _parse(data)
-            _refuse_wrong(name, parsed)
+            parsed = _parse(data, name)
             values = np.concatenate((values, parsed.values))
             lengths = np.concatenate((lengths, np.diff(parsed.ends, prepend=0)))
             seen += len(parsed.ends)
@@ -217,21 +209,6 @@ def _starts_with_word(data: bytes) -> bool:
     return bool(token) and not token[0].lstrip(b"-").isdigit()
 
 
-def _refuse_wrong(name: str, parsed: _Parsed) -> None:
-    complaints = (
-        (parsed.empty, "lines are empty: remove them, a basket holds at least one item"),
-        (parsed.negative, "item numbers are negative: number the items from 0"),
-        (parsed.huge, f"item numbers are above {LARGEST_ITEM}: renumber the items"),
-        (
-            parsed.wrong,
-            "tokens are not item numbers: a FIMI file holds numbers separated by blanks",
-        ),
-    )
-    for count, complaint in complaints:
-        if count:
-            raise DataError(f"{name}: {count} {complaint}")
-
-
 def _numbered(values: npt.NDArray[np.int64], indptr: Rows) -> Transactions:
     top = int(values.max(initial=0))
     if top > 8 * len(values) + 1_000_000:  # a table over all numbers would be out of proportion
@@ -243,14 +220,23 @@ def _numbered(values: npt.NDArray[np.int64], indptr: Rows) -> Transactions:
     return Transactions.from_rows(indptr, code_of[values], np.flatnonzero(present))
 
 
-def _parse(data: bytes) -> _Parsed:
+def _parse(data: bytes, name: str) -> _Parsed:
     from tulle.transactions._kernels import parse_numbers
 
     view = np.frombuffer(data, dtype=np.uint8)
     values = np.empty(len(view) // 2 + 1, dtype=np.int64)
     ends = np.empty(data.count(b"\n") + 1, dtype=np.int64)
-    count, lines, *complaints = parse_numbers(view, LARGEST_ITEM, values, ends)
-    return _Parsed(values[:count].copy(), ends[:lines], *complaints)
+    count, lines, empty, wrong, negative, huge = parse_numbers(view, LARGEST_ITEM, values, ends)
+    complaints = (
+        (empty, "lines are empty: remove them, a basket holds at least one item"),
+        (negative, "item numbers are negative: number the items from 0"),
+        (huge, f"item numbers are above {LARGEST_ITEM}: renumber the items"),
+        (wrong, "tokens are not item numbers: a FIMI file holds numbers separated by blanks"),
+    )
+    for number, complaint in complaints:
+        if number:
+            raise DataError(f"{name}: {number} {complaint}")
+    return _Parsed(values[:count].copy(), ends[:lines])
 
 
 def _read_words(data: bytes, name: str) -> Transactions:

@@ -64,9 +64,9 @@ class Walk:
 
     def _draw_all(self) -> None:
         """Scroll through the page: charts are drawn when they are seen."""
-        for chart in self.page.locator(".chart").all()[:6]:
+        for chart in self.page.locator(".chart:visible").all()[:6]:
             chart.scroll_into_view_if_needed()
-        self.page.wait_for_timeout(700)
+            chart.locator("svg").first.wait_for()  # on a busy machine it takes seconds
         self.page.evaluate("window.scrollTo(0, 0)")
 
     def _picture(self, path: Path) -> None:

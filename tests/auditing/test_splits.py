@@ -144,11 +144,14 @@ def test_undecided_names_a_step_that_this_table_can_take() -> None:
     table = people(60)
     splits = attack_splits(table, COLUMNS, strangers, np.random.default_rng(3), 1, most=1000)
     tables = align_made(table, people(60, 9), None, COLUMNS)
-    judged = audit_of_splits(tables, splits, 0, quick=True, k=5, title="Few").verdict["privacy"]
+    found = audit_of_splits(tables, splits, 0, quick=True, k=5, title="Few")
+    judged = found.verdict["privacy"]
     assert judged["level"] == "undecided"
     assert "holdout" not in judged["next"]
     assert "keep about" not in judged["next"]
     assert "1 release" in judged["next"]
+    many = found.extended(people=10_000, more_splits=9).verdict["privacy"]
+    assert "without --quick: 9 releases are judged then, in place of 1" in many["next"]
 
 
 def test_parts_are_equal_and_each_person_is_kept_out_once() -> None:

@@ -146,7 +146,7 @@ def test_crafted_arrays_are_refused_in_one_line(seed: int) -> None:
     elif change == "type":
         arrays[name] = array.astype(np.float32)
     else:
-        extremes = [-1, 2**62] if array.dtype.kind == "i" else [np.nan, np.inf, 1e200]
+        extremes = {"i": [-1, 2**62], "u": [0, 255]}.get(array.dtype.kind, [np.nan, np.inf, 1e200])
         array.flat[dice.randrange(array.size)] = dice.choice(extremes)
         arrays[name] = array
     check(_saved.to_bytes(parts()[0], arrays))

@@ -7,21 +7,22 @@ import polars as pl
 import pytest
 
 from tulle import Condenser
-from tulle.table._precision import common_tens
+from tulle.table._precision import common_step
 
 
-def test_zeros_that_all_but_a_few_people_end_with() -> None:
+def test_steps_of_all_but_a_few_people() -> None:
     scores = np.arange(480.0, 800, 10)
-    assert common_tens(scores, None, 1) == 1
-    assert common_tens(scores * 100, None, 1) == 3
-    assert common_tens(np.r_[scores, 655], None, 2) == 1  # one person is too few to decide
-    assert common_tens(np.r_[scores, 655], None, 1) == 0
-    assert common_tens(np.tile([0.0, 100], 50), None, 1) == 0  # two numbers are no scale
+    assert common_step(scores, None, 1) == 10
+    assert common_step(scores * 100, None, 1) == 1000
+    assert common_step(np.arange(5.0, 200, 5), None, 1) == 5
+    assert common_step(np.r_[scores, 655], None, 2) == 10  # one person is too few to decide
+    assert common_step(np.r_[scores, 655], None, 1) == 5
+    assert common_step(np.tile([0.0, 100], 50), None, 1) == 1  # two numbers are no scale
     owners = np.r_[np.arange(len(scores)), 99, 99, 99]
-    assert common_tens(np.r_[scores, 655, 651, 652], owners, 2) == 1
+    assert common_step(np.r_[scores, 655, 651, 652], owners, 2) == 10
 
 
-@pytest.mark.parametrize("unit", [10, 1000])
+@pytest.mark.parametrize("unit", [5, 10, 1000])
 def test_the_tails_of_numbers_in_tens_are_no_heap(unit: int) -> None:
     rng = np.random.default_rng(0)
     scores = (np.clip(rng.normal(63, 6, 600), 45, 80).round() * unit).astype(int)
@@ -32,3 +33,10 @@ def test_the_tails_of_numbers_in_tens_are_no_heap(unit: int) -> None:
     assert most[1] <= 1.6 * most[0]
     tails = [(frame["sat"] <= 52 * unit).mean() for frame in (table, release)]
     assert tails[1] == pytest.approx(tails[0], abs=0.03)
+
+
+def test_halves_stay_halves() -> None:
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame({"hours": np.clip(rng.normal(20, 6, 500), 1, 60).round() / 2})
+    release = Condenser(k=10, random_state=0).fit(table).sample()
+    assert (release["hours"] * 2 == (release["hours"] * 2).round()).all()

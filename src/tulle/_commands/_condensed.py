@@ -159,21 +159,6 @@ def _told_choice(chosen: dict[str, Any]) -> list[dict[str, Any]]:
     return [{n: row[n] for n in ("k", "for", "privacy", "use")} for row in chosen["tried"]]
 
 
-def compared(
-    original: pl.DataFrame,
-    release: pl.DataFrame,
-    source: FilePath,
-    control: FilePath | None,
-    apart: pl.DataFrame | None,
-    columns: list[Column],
-) -> Aligned:
-    """Return original, release and, if there is one, control as a summary and an audit see them."""
-    from tulle.auditing._tables import align_made
-
-    frames = compared_frames(original, release, source, control, apart, columns)
-    return align_made(*frames, columns)
-
-
 def compared_frames(
     original: pl.DataFrame,
     release: pl.DataFrame,

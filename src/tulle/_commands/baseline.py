@@ -14,7 +14,7 @@ from tulle._commands._columns import (
     unit_notes,
     without_opaque,
 )
-from tulle._commands._condensed import compared
+from tulle._commands._condensed import compared_frames
 from tulle._commands._condensing import divided
 from tulle._commands._decision import Job, refuse_two_controls
 from tulle._commands._options import Options, resolve
@@ -125,6 +125,7 @@ def baseline(
     _refuse_contradictions(options, control)
 
     from tulle._random import as_generator
+    from tulle.auditing._tables import align_made
     from tulle.auditing.audit import audited
     from tulle.baselines.rotate import turned_back
     from tulle.io._statistics_files import shown_in
@@ -144,7 +145,8 @@ def baseline(
     seen = release
     if options.method == "rotate":
         seen = turned_back(original, release, known, as_generator(options.seed))
-    tables = compared(original, seen, source, control, strangers, columns)
+    frames = compared_frames(original, seen, source, control, strangers, columns)
+    tables = align_made(*frames, columns)
     quick = report is None
     own: Given = {"use": _DISTANCES} if options.method == "rotate" else {}
     found = audited(tables, options.seed, k=options.k, title="Baseline", quick=quick).extended(

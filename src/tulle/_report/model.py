@@ -183,7 +183,8 @@ class Shown(TypedDict, total=False):
     compared: int | None  # records of the smaller of original and release, which metrics compare
     people: int | None  # whom attacks could be tried on: in the data,
     apart: int | None  # ... and in the control
-    splits: int  # releases of parts of the people that were attacked in place of this one
+    splits: int  # releases of parts of the people that were attacked in place of this one,
+    more_splits: int  # ... and how many a run that is not quick would attack
     metrics: dict[str, float]
     behind: dict[str, int]  # records behind a metric, if not all
     attacks: dict[str, AttackFigures]
@@ -247,6 +248,7 @@ def completed(result: Result) -> Result:
         **{name: {} for name in _EMPTY["dict"]},
         **dict.fromkeys(_UNKNOWN),
         "splits": 0,
+        "more_splits": 0,
         "untried": _ATTACK_IT,
         **result,
     }

@@ -195,7 +195,12 @@ def _not_decided(
     )
     needed = max(_attempts_needed(name, attacks[name]) for name in names)
     told = _round_up(needed)
-    if result["splits"]:
+    if result["more_splits"] > result["splits"] and needed <= (people or 0) * result["more_splits"]:
+        after = (
+            f"run it without --quick: {counted(result['more_splits'], 'release')} are judged then, "
+            f"in place of {result['splits']}"
+        )
+    elif result["splits"]:
         after = (
             "leave out a column that nobody needs, or decide by k and by who receives it: "
             f"everybody was tried in {counted(result['splits'], 'release')} already, and this "

@@ -215,6 +215,7 @@ def _fit_numbers(
             k,
             owners=owners.take(learnt),
             decimals=column.decimals,
+            step=column.step,
             coded=column.coded,
             rng=None if exact else rng,
         )

@@ -21,6 +21,11 @@ class NumberColumn:
     specials: tuple[float, ...] = ()  # values that stand for a state, such as 9999
     coded: bool = False  # codes: no value may be invented
     keep_rare: bool = False  # whether specials of fewer than k people stay
+    step: int = 1  # of how many of the last decimal all values are whole multiples
+
+    def written(self, values: Floats) -> Floats:
+        """Round numbers to those that the column may hold."""
+        return rounded(values, self.decimals, self.step)
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,15 @@ def with_cells(column: Column, name: str, rows: Flags) -> Column:
     if isinstance(column, NumberColumn):
         return replace(column, name=name, values=np.where(rows, column.values, np.nan))
     return replace(column, name=name, codes=np.where(rows, column.codes, -1))
+
+
+def rounded(values: Floats, decimals: int | None, step: int = 1) -> Floats:
+    """Round numbers to decimals, and to whole multiples of ``step`` in the last one."""
+    if decimals is None:
+        return values
+    if step > 1:
+        values = np.rint(values * 10.0**decimals / step) * step / 10.0**decimals
+    return np.asarray(np.round(values, decimals) + 0.0)
 
 
 def take_rows(column: Column, rows: Ints) -> Column:

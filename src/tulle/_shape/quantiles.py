@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._shape.columns import Owners, weigh_people
+from tulle._shape.columns import Owners, rounded, weigh_people
 from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9  # people are sums of fractions
@@ -48,6 +48,7 @@ class Quantiles:
     cuts: Floats  # (m - 1,), a value up to cuts[i] belongs to a piece up to i
     cells: Ints  # (m,), the cell of each piece, ascending from 0 without gaps
     decimals: int | None
+    step: int = 1  # in the last decimal
 
     @property
     def n_cells(self) -> int:
@@ -86,8 +87,7 @@ class Quantiles:
 
     def _within(self, piece: Ints, part: Floats) -> Floats:
         low, high = self.low[piece], self.high[piece]
-        values = low + part * (high - low)
-        return values if self.decimals is None else np.round(values, self.decimals) + 0.0
+        return rounded(low + part * (high - low), self.decimals, self.step)
 
 
 def _risen(cells: Ints, order: Singles, rng: np.random.Generator) -> Floats:
@@ -107,12 +107,14 @@ def fit_quantiles(
     *,
     owners: Owners | None = None,
     decimals: int | None = None,
+    step: int = 1,
     coded: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Quantiles:
     """Find atoms and blocks of a column without missing values, which at least ``k`` people hold.
 
-    Of ``coded`` values none may be invented: all people count for atoms. ``rng`` chooses the half
+    Values are multiples of ``step`` of the last decimal. Of ``coded`` ones none may be invented:
+    all people count for atoms. ``rng`` chooses the half
     of the people that blocks are made of, and how many people from ``k`` to ``1.5 k`` are enough.
     Without it blocks are made of all, and ``k`` are enough.
     """
@@ -126,7 +128,7 @@ def fit_quantiles(
     distinct, place = np.unique(values, return_inverse=True)
     held: Floats = owners.holders(place, len(distinct)).astype(float)
     atom = held >= enough - _SLACK
-    unit = None if decimals is None else 10.0**-decimals
+    unit = None if decimals is None else step * 10.0**-decimals
     if unit is not None and not coded:
         atom = _heaps(distinct, held, atom, enough, unit)
 
@@ -152,7 +154,7 @@ def fit_quantiles(
     shares = weight / weight.sum()
     if rng is not None:  # once and for all: many draws must not average to the true shares
         shares = rng.multinomial(len(values), shares) / len(values)
-    return Quantiles(low, high, shares, cuts, cells, decimals)
+    return Quantiles(low, high, shares, cuts, cells, decimals, step)
 
 
 def find_heaps(values: Floats, people: Floats, enough: float, most: int) -> list[float]:

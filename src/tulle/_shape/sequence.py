@@ -31,6 +31,7 @@ from tulle._shape.columns import (
     Owners,
     cells_of,
     missing_of,
+    rounded,
     take_rows,
 )
 from tulle._shape.dependencies import Dependency, find_dependencies
@@ -195,6 +196,7 @@ class Target:
     base: str = ""  # what is drawn is added to it: "before", "line", or nothing; or "same"
     decimals: int | None = None
     stays: int = -2  # the code of a category that is the same as before
+    step: int = 1  # in the last decimal
 
     def draw(self, known: Known, n: int, rng: np.random.Generator) -> Any:
         """Return the column for ``n`` rows of which so much is known."""
@@ -202,7 +204,7 @@ class Target:
         if self.line is not None:
             line = self.line.at(known.columns)
             known.columns[f"line {self.name}"] = NumberColumn("", line)
-        drawn = self.cells.decode(self.forest.draw(known.table(self.known, n), rng)[0], rng)
+        drawn: Any = self.cells.decode(self.forest.draw(known.table(self.known, n), rng)[0], rng)
         if not self.base:
             return drawn
         if self.base == "same":
@@ -212,9 +214,9 @@ class Target:
         if self.base == "before":
             drawn = drawn + _numbers(known.columns[f"before {self.name}"])
         elif self.line is not None:
-            line = line if self.decimals is None else np.round(line, self.decimals)
+            line = rounded(line, self.decimals, self.step)
             drawn = _folded(drawn + line, *self.line.bounds)
-        return drawn if self.decimals is None else np.round(drawn, self.decimals) + 0.0
+        return rounded(drawn, self.decimals, self.step)
 
 
 class Chain(NamedTuple):
@@ -426,7 +428,7 @@ def _span(cells: Cells) -> tuple[float, float]:
     low, high = float(cells.quantiles.low[0]), float(cells.quantiles.high[-1])
     if cells.quantiles.decimals is None:
         return low, high
-    unit = 10.0**cells.quantiles.decimals
+    unit = 10.0**cells.quantiles.decimals / cells.quantiles.step
     return float(np.ceil(low * unit - 1e-6) / unit), float(np.floor(high * unit + 1e-6) / unit)
 
 
@@ -513,7 +515,7 @@ class _Fitting:
         """Fit one column given what is known."""
         names = _features(now.name, known)
         line, base, drawn = None, "", now
-        decimals = now.decimals if isinstance(now, NumberColumn) else None
+        decimals, step = (now.decimals, now.step) if isinstance(now, NumberColumn) else (None, 1)
         if isinstance(now, NumberColumn):
             before = known.columns.get(f"before {now.name}")
             if before is not None and (now.name == self.time or _rises(now, before)):
@@ -541,7 +543,7 @@ class _Fitting:
             trees=_TREES, grown_on=_GROWN_ON,
         )  # fmt: skip
         stays = drawn.size - 1 if isinstance(drawn, CategoryColumn) and base else -2
-        return Target(now.name, names, cells, forest, line, base, decimals, stays)
+        return Target(now.name, names, cells, forest, line, base, decimals, stays, step)
 
     def _line(
         self, now: NumberColumn, names: Sequence[str], known: Known, owners: Owners,
@@ -564,8 +566,7 @@ class _Fitting:
         heaps = float(pieces.shares[pieces.low == pieces.high].sum())
         if explained < _CARRIES or heaps >= _HEAPS or now.specials:
             return line, now
-        near = score.values if now.decimals is None else np.round(score.values, now.decimals)
-        return line, replace(now, values=now.values - near)
+        return line, replace(now, values=now.values - now.written(score.values))
 
 
 def _features(name: str, known: Known) -> list[str]:

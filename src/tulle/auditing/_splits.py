@@ -275,5 +275,6 @@ def audit_of_splits(
     return found.extended(
         summary=summary,
         splits=splits.releases,
+        more_splits=bounds(tables.original.n_people, choosing=False, quick=False)[0],
         provenance={"attacked": parts, "the file itself": looked},
     )

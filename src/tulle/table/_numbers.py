@@ -38,7 +38,7 @@ from tulle.table._precision import (
     HOUR,
     HOURS,
     common_decimals,
-    common_tens,
+    common_step,
     decimals_of,
     emptiest_hour,
     hours_of_day,
@@ -125,7 +125,8 @@ class NumberCodec:
     steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
     clock: tuple[float, ...] = ()  # of time stamps: shares of a day's records before each hour
     heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
-    shown: tuple[int | None, bool] = (0, False)  # decimals, and whether numbers are codes
+    # decimals, whether numbers are codes, and of how many of the last decimal they are multiples
+    shown: tuple[int | None, bool, int] = (0, False, 1)
     single: bool = False  # doubles that hold numbers of single precision, and will again
 
     def __post_init__(self) -> None:
@@ -304,11 +305,11 @@ class NumberCodec:
             kept = pl.Float32 if self.single else series.dtype
             found = common_decimals(values, people, few, kept)
             decimals = self.decimals if found is None else found
-        if self.kind is Kind.INTEGER:  # of numbers in tens, those between two tens are none
-            decimals = -common_tens(values, people, few)
-            self.shown = decimals, looks_coded(values * 10.0**decimals, k)
-        else:
-            self.shown = decimals, False
+        step = 1
+        if self.kind is not Kind.DATETIME and decimals is not None and not self.single:
+            step = common_step(np.rint(values * 10.0**decimals), people, few)
+        # of numbers in tens, those between two tens are no gaps
+        self.shown = decimals, self.kind is Kind.INTEGER and looks_coded(values / step, k), step
 
     def as_known(self, series: pl.Series) -> NumberColumn:
         """Return numbers, NaN where missing, in steps and decimals that were learnt before."""
@@ -326,7 +327,7 @@ class NumberCodec:
             values[states == state] = STATE * state
         specials = tuple(STATE * state for state in special)
         return NumberColumn(
-            self.name, values, self.shown[0], specials, self.shown[1], self.keep_rare
+            self.name, values, self.shown[0], specials, self.shown[1], self.keep_rare, self.shown[2]
         )
 
     def restore(self, cells: Any) -> pl.Series:

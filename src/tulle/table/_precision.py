@@ -14,7 +14,9 @@ EXACT = 2**53  # whole numbers up to here are exact as floats
 _DIGITS = 1e-12  # relative: what a file may cut from the seventeen digits of a float
 _DECIMALS = 13  # with so many a float is as it comes
 _DECIMALS_OF_SINGLES = 6
-_MOST_ZEROS, _SEVERAL_ROUND = 6, 5  # zeros at the end of numbers; different numbers that have them
+# what people round to: tens, fives, quarters of a hundred, pairs; and how many values it must leave
+_STEPS = sorted((10**tens * part for tens in range(6) for part in (2, 5, 10, 25)), reverse=True)
+_SEVERAL_ROUND = 5
 _DAY = 86_400
 HOUR = 3600 * 10**9  # nanoseconds, in which times of day are counted
 HOURS = np.arange(25.0)
@@ -91,14 +93,14 @@ def common_decimals(values: Floats, people: Ints | None, few: float, dtype: Any)
     return decimals_of(values, dtype)
 
 
-def common_tens(values: Floats, people: Ints | None, few: float) -> int:
-    """Return how many zeros whole numbers end with, but for those of fewer than ``few`` people."""
-    for zeros in range(_MOST_ZEROS, 0, -1):
-        round_ones = values % 10.0**zeros == 0
-        several = len(np.unique(values[round_ones])) >= _SEVERAL_ROUND
+def common_step(units: Floats, people: Ints | None, few: float) -> int:
+    """Find of how many units all values are multiples, but those of fewer than ``few`` people."""
+    for step in _STEPS:
+        round_ones = units % step == 0
+        several = len(np.unique(units[round_ones])) >= _SEVERAL_ROUND
         if several and people_among(~round_ones, people) < few:
-            return zeros
-    return 0
+            return step
+    return 1
 
 
 def emptiest_hour(ticks: Ints) -> int:

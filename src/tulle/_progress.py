@@ -100,8 +100,9 @@ class _Logged:
     def add_task(self, description: str, total: float | None, note: str) -> int:
         """Begin a piece of work."""
         number = max(self._tasks, default=-1) + 1
+        wait = _AGAIN if self._tasks else _LONG  # what is a part of other work has less to say
         task = self._tasks[number] = _Task(description, total, note, time.monotonic())
-        task.timer = threading.Timer(_LONG, self._print, [task])
+        task.timer = threading.Timer(wait, self._print, [task])
         task.timer.daemon = True
         task.timer.start()
         return number

@@ -22,7 +22,6 @@ def test_demo_writes_release_manifest_and_report(tmp_path: Path) -> None:
     assert summary["smallest_group"] >= 20
     assert summary["accuracy_ratio"] > 0.8
     assert sorted(os.listdir(folder)) == [
-        "control.csv",
         "patients.csv",
         "release.parquet",
         "release.parquet.manifest.json",

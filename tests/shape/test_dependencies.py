@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn
+from tulle._columns import CategoryColumn, Column, NumberColumn
 from tulle._shape.dependencies import Dependency, find_dependencies
 
 N = 2000

@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 
 from tests.examples import few
 from tulle import _threads
+from tulle._columns import CategoryColumn, Column, NumberColumn, take_rows
+from tulle._people import Owners
 from tulle._shape.cells import fit_cells
-from tulle._shape.columns import (
-    CategoryColumn,
-    Column,
-    NumberColumn,
-    Owners,
-    looks_coded,
-    take_rows,
-)
 from tulle._shape.model import (
     Group,
     condense,
@@ -318,12 +312,3 @@ def test_threads_do_not_change_a_release(
 
     for one, three in zip(release(1), release(3)):
         np.testing.assert_array_equal(one, three)
-
-
-def test_codes_are_told_from_numbers() -> None:
-    rng = np.random.default_rng(0)
-    assert looks_coded(rng.choice([1070.0, 2290.0, 4170.0, 8190.0], 500), 20)
-    assert not looks_coded(np.round(rng.uniform(18, 80, 5000)), 20)
-    assert not looks_coded(rng.normal(size=500), 20)
-    gains = np.where(rng.random(5000) < 0.9, 0.0, np.round(rng.gamma(2, 3000, 5000)))
-    assert not looks_coded(gains, 20)

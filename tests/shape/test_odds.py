@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tulle._shape.columns import CategoryColumn, NumberColumn
+from tulle._columns import CategoryColumn, NumberColumn
 from tulle._shape.odds import Odds, fit_odds, shown_of, traits_of
 from tulle.errors import PrivacyError
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import few
-from tulle._shape.columns import Owners
+from tulle._people import Owners
 from tulle._shape.quantiles import Quantiles, _ends, fit_quantiles
 
 columns = st.builds(

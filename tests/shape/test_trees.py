@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import few
+from tulle._columns import CategoryColumn, NumberColumn
+from tulle._people import Owners
 from tulle._shape._kernels import grow
 from tulle._shape.cells import fit_cells
-from tulle._shape.columns import CategoryColumn, NumberColumn, Owners
 from tulle._shape.trees import Forest, capped, fit_forest
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tulle import Column, DataError, Kind, SecretKey, StreamCondenser
-from tulle._shape.quantiles import find_heaps
+from tulle.table._states import find_heaps
 
 
 def people(count: int, seed: int = 0) -> pl.DataFrame:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tulle import Condenser
-from tulle.table._precision import common_step
+from tulle.table._precision import common_step, looks_coded
 
 
 def test_steps_of_all_but_a_few_people() -> None:
@@ -40,3 +40,12 @@ def test_halves_stay_halves() -> None:
     table = pl.DataFrame({"hours": np.clip(rng.normal(20, 6, 500), 1, 60).round() / 2})
     release = Condenser(k=10, random_state=0).fit(table).sample()
     assert (release["hours"] * 2 == (release["hours"] * 2).round()).all()
+
+
+def test_codes_are_told_from_numbers() -> None:
+    rng = np.random.default_rng(0)
+    assert looks_coded(rng.choice([1070.0, 2290.0, 4170.0, 8190.0], 500), 20)
+    assert not looks_coded(np.round(rng.uniform(18, 80, 5000)), 20)
+    assert not looks_coded(rng.normal(size=500), 20)
+    gains = np.where(rng.random(5000) < 0.9, 0.0, np.round(rng.gamma(2, 3000, 5000)))
+    assert not looks_coded(gains, 20)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from tulle._large.facts import Keys, KnownTable, Learnt, Sampled, TableFacts, person_keys, row_keys
-from tulle._shape.quantiles import draw_threshold
+from tulle._people import draw_threshold
 from tulle._types import Ints
 from tulle.condense._classes import Labels, LabelSchema, labels_of, refuse_quantity
 from tulle.condense._diversity import locate_sensitive

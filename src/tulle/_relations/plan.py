@@ -20,7 +20,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._people import people_among
+from tulle._columns import (
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    cells_of,
+    missing_of,
+    take_rows,
+    with_cells,
+)
+from tulle._people import draw_threshold, people_among, weigh_people
 from tulle._relations.language import Call, ColumnRule, Name, Node, Number, columns_of
 from tulle._relations.steps import (
     Blanked,
@@ -43,18 +52,7 @@ from tulle._relations.values import (
     usual_targets,
     writings_of,
 )
-from tulle._shape.columns import (
-    CategoryColumn,
-    Column,
-    NumberColumn,
-    cells_of,
-    missing_of,
-    take_rows,
-    weigh_people,
-    with_cells,
-)
 from tulle._shape.dependencies import fit_dependency
-from tulle._shape.quantiles import draw_threshold
 from tulle._types import Flags, Floats, Ints
 from tulle.table._codecs import Codec
 from tulle.table._numbers import NumberCodec

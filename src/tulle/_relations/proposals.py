@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._people import distinct_people, people_among
+from tulle._columns import CategoryColumn, Column, NumberColumn, take_rows
+from tulle._people import distinct_people, draw_threshold, people_among, weigh_people
 from tulle._plurals import counted
 from tulle._relations.formulas import Numbers, exclusive_sets
 from tulle._relations.language import SETS, Call, ColumnRule, Name, columns_of, parse_rule, quote
 from tulle._relations.values import Values, broken, quantity, roundings, truth, unit_of
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows, weigh_people
 from tulle._shape.dependencies import find_dependencies
-from tulle._shape.quantiles import draw_threshold
 from tulle._types import Flags, Floats, Ints
 from tulle.table._series import filled
 from tulle.table._states import Writing

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._columns import Column, cells_of
 from tulle._people import distinct_people
 from tulle._relations.language import Call, Node, columns_of
 from tulle._relations.values import Values, quantity, truth
-from tulle._shape.columns import Column, cells_of
 from tulle._shape.dependencies import Dependency
 from tulle._types import Flags, Floats, Ints
 from tulle.table._codecs import Codec

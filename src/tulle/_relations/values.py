@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._columns import Column, cells_of
 from tulle._relations.language import (
     COMPARISONS,
     SETS,
@@ -28,7 +29,6 @@ from tulle._relations.language import (
     columns_of,
     is_condition,
 )
-from tulle._shape.columns import Column, cells_of
 from tulle._types import Flags, Floats
 from tulle.errors import ParameterError
 from tulle.table._codecs import Codec

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn, Owners
-from tulle._shape.quantiles import Quantiles, draw_threshold, fit_quantiles
+from tulle._columns import CategoryColumn, Column, NumberColumn
+from tulle._people import Owners, draw_threshold
+from tulle._shape.quantiles import Quantiles, fit_quantiles
 from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._columns import CategoryColumn, Column, NumberColumn, cells_of
 from tulle._people import distinct_people
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn, cells_of
 from tulle._threads import on_all_cores
 from tulle._types import Floats, Ints
 

@@ -29,9 +29,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._columns import Column, cells_of, take_rows
+from tulle._people import Owners, weigh_people
 from tulle._random import spawn
 from tulle._shape.cells import Cells, fit_cells
-from tulle._shape.columns import Column, Owners, cells_of, take_rows, weigh_people
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.trees import FEW, MOST_CELLS, TREES, Forest, capped, fit_forest

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._columns import Column, NumberColumn, cells_of
+from tulle._people import Owners
 from tulle._shape.cells import Cells, fit_cells
-from tulle._shape.columns import Column, NumberColumn, Owners, cells_of
 from tulle._shape.sequence import as_byte
 from tulle._shape.trees import MOST_CELLS, leaves_of
 from tulle._types import Floats, Ints

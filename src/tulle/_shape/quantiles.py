@@ -19,15 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._shape.columns import Owners, rounded, weigh_people
+from tulle._columns import rounded
+from tulle._people import Owners, count_exceptions, draw_threshold, weigh_people
 from tulle._types import Floats, Ints, Singles
 
 _SLACK = 1e-9  # people are sums of fractions
 _STANDS_OUT = 3.0  # times the people of a usual neighbour
-_MOST_MORE = 10.0  # people that a threshold lies above k, at most
-_RARE = 0.05  # of the people: so few may be exceptions
-_ONE = 1.5  # people: more than one, fewer than two
-_SOME = 5  # people besides those on heaps
 _OUTLYING = 3.0  # times as far beyond the median as a block begins before it
 _FEW = 128  # pieces that stay apart
 _CELLS = 240  # about as many cells otherwise,
@@ -155,41 +152,6 @@ def fit_quantiles(
     if rng is not None:  # once and for all: many draws must not average to the true shares
         shares = rng.multinomial(len(values), shares) / len(values)
     return Quantiles(low, high, shares, cuts, cells, decimals, step)
-
-
-def find_heaps(values: Floats, people: Floats, enough: float, most: int) -> list[float]:
-    """Return up to ``most`` values that enough people hold, and far more than hold the others.
-
-    Such as no gains, or 40 hours. None where fewer than two other values would be left.
-    """
-    distinct, place = np.unique(values, return_inverse=True)
-    held: Floats = np.bincount(place, weights=people, minlength=len(distinct)).astype(float)
-    total = float(held.sum())
-    usual = (total - held) / max(len(distinct) - 1, 1)
-    heaps = held >= max(enough - _SLACK, _RARE * total)
-    heaps &= held > _STANDS_OUT * usual
-    chosen = np.flatnonzero(heaps)
-    chosen = chosen[np.argsort(-held[chosen], kind="stable")][:most]
-    rest = len(distinct) - len(chosen) >= 2 and total - held[chosen].sum() >= _SOME
-    return sorted(distinct[chosen].tolist()) if rest else []
-
-
-def draw_threshold(k: int, rng: np.random.Generator | None) -> float:
-    """Return how many people are enough: ``k``, or with ``rng`` a number from ``k`` to ``1.5 k``.
-
-    If it were ``k`` always, a value that appears with one more person and not without would tell
-    that this person was in the data. Of a large ``k``, 10 people more hide one of them as well as
-    they do of 20, and a class of little more than ``k`` people stays.
-    """
-    return float(k) if rng is None else k + min(0.5 * k, _MOST_MORE) * rng.random()
-
-
-def count_exceptions(enough: float, total: float) -> float:
-    """Return how many people are too few to decide how all others look.
-
-    Fewer than are ``enough``, and few among all; one person always is.
-    """
-    return max(_ONE, min(enough, _RARE * total))
 
 
 def _heaps(

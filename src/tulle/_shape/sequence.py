@@ -22,18 +22,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tulle._random import spawn
-from tulle._shape.cells import Cells, NumberCells, fit_cells, standard
-from tulle._shape.columns import (
+from tulle._columns import (
     CategoryColumn,
     Column,
     NumberColumn,
-    Owners,
     cells_of,
     missing_of,
     rounded,
     take_rows,
 )
+from tulle._people import Owners
+from tulle._random import spawn
+from tulle._shape.cells import Cells, NumberCells, fit_cells, standard
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.model import as_feature

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tulle._people import Owners
 from tulle._random import spawn
 from tulle._shape.cells import Cells
-from tulle._shape.columns import Owners
 from tulle._shape.diversity import Diversity, tally
 from tulle._types import Flags, Floats, Ints
 

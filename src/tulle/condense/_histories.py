@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tulle._columns import take_rows
 from tulle._people import people_among
 from tulle._relations.language import Call, ColumnRule, Name, Node, quote
 from tulle._relations.plan import Plan
 from tulle._relations.values import numbers_of
-from tulle._shape.columns import take_rows
 from tulle._shape.model import LEAF_PIECE
 from tulle._shape.odds import Odds, fit_odds, shown_of, traits_of
 from tulle._types import Flags, Ints

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._people import people_among
+from tulle._columns import Column as Cells
+from tulle._columns import NumberColumn
+from tulle._people import draw_threshold, people_among
 from tulle._relations.language import parse_rule, quote
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import LEAST, find_rules
 from tulle._relations.values import as_released, numbers_of, writings_of
-from tulle._shape.columns import Column as Cells
-from tulle._shape.columns import NumberColumn
-from tulle._shape.quantiles import draw_threshold
 from tulle._shape.sequence import SequenceModel, Sequences, Times, fit_sequence
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import locate_sensitive

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from tulle._columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._people import distinct_people, people_among
 from tulle._plurals import counted
 from tulle._relations.language import ColumnRule, parse_rule
 from tulle._relations.plan import Plan, Planner
 from tulle._relations.proposals import find_rules
 from tulle._relations.values import as_released, writings_of
-from tulle._shape.columns import CategoryColumn, Column, NumberColumn, take_rows
 from tulle._shape.model import GROUP_PIECE, LEAF_PIECE, ShapeModel, fit_shape
 from tulle._shape.trees import TREES
 from tulle._types import Flags, Floats, Ints

@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from tulle._checks import check_flag, check_int
-from tulle._people import distinct_people
+from tulle._people import distinct_people, draw_threshold
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
-from tulle._shape.quantiles import draw_threshold
 from tulle._types import Ints
 from tulle.condense._estimators import Estimator, check_is_fitted
 from tulle.condense._grouping import Grouper, check_facts

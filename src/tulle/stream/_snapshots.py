@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from tulle._moments import GroupMoments
-from tulle._shape.columns import Owners
+from tulle._people import Owners
 from tulle._shape.quantiles import Quantiles, fit_quantiles
 from tulle._types import Floats, Ints
 from tulle.condense._synthesis import count_degenerate, synthesize

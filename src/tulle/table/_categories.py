@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._shape.columns import CategoryColumn
+from tulle._columns import CategoryColumn
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
 from tulle.table._codecs import (

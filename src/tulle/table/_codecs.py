@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._columns import CategoryColumn, NumberColumn
 from tulle._json import dtype_from_json, dtype_to_json, series_from_json, series_to_json
 from tulle._moments import GroupMoments
-from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._types import Floats, Ints
 from tulle.errors import DataError
 from tulle.table._drawing import Grouped

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from tulle._checks import check_int
+from tulle._columns import CategoryColumn, NumberColumn
 from tulle._random import as_generator
-from tulle._shape.columns import CategoryColumn, NumberColumn
 from tulle._threads import on_all_cores
 from tulle._types import Flags, Floats, Integers, Ints
 from tulle.errors import DataError, nearest_name

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._people import people_among
-from tulle._shape.columns import NumberColumn, looks_coded, weigh_people
-from tulle._shape.quantiles import count_exceptions, draw_threshold, find_heaps
+from tulle._columns import NumberColumn
+from tulle._people import count_exceptions, draw_threshold, people_among, weigh_people
 from tulle._types import Flags, Floats, Integers, Ints
 from tulle.errors import DataError
 from tulle.table._codecs import (
@@ -43,6 +42,7 @@ from tulle.table._precision import (
     emptiest_hour,
     hours_of_day,
     in_singles,
+    looks_coded,
     tick_sizes,
 )
 from tulle.table._rare import Crowd, Tails, safe_bounds
@@ -56,6 +56,7 @@ from tulle.table._states import (
     UNREAD,
     States,
     Writing,
+    find_heaps,
     whole_set,
     writing_of,
 )

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from tulle._shape.columns import CategoryColumn, NumberColumn
+from tulle._columns import CategoryColumn, NumberColumn
 from tulle._types import Floats, Ints
 from tulle.table._codecs import (
     Affine,

@@ -103,6 +103,25 @@ def common_step(units: Floats, people: Ints | None, few: float) -> int:
     return 1
 
 
+def looks_coded(values: Floats, k: int) -> bool:
+    """Tell whether whole numbers look like codes, between which there is nothing.
+
+    Nearly all people hold a value that ``k`` people hold, even leaving aside the commonest value
+    (many columns are mostly 0), and most numbers in between do not occur: industry codes, not
+    ages.
+    """
+    present = values[np.isfinite(values)]
+    if not len(present) or (present != np.round(present)).any():
+        return False
+    distinct, counts = np.unique(present, return_counts=True)
+    common = counts >= k
+    most = counts.max()
+    if common.sum() < 3 or counts[common].sum() - most < 0.9 * (len(present) - most):
+        return False
+    held = distinct[common]
+    return bool(len(held) < 0.5 * (held[-1] - held[0] + 1))
+
+
 def emptiest_hour(ticks: Ints) -> int:
     """Return the hour around which the fewest times of day lie, in nanoseconds."""
     counts = np.bincount(ticks // HOUR % 24, minlength=24)

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tulle._people import distinct_people, people_among
-from tulle._shape.quantiles import draw_threshold
+from tulle._people import distinct_people, draw_threshold, people_among
 from tulle._types import Flags, Floats, Integers, Ints
 
 _STRETCHES, _FINENESS = 240, 4  # beyond bounds: four stretches to each doubling of the distance

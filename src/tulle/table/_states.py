@@ -29,6 +29,10 @@ _EXPONENT = r"^-?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"
 _TEXTS = (pl.String, pl.Categorical)
 _SET = 10  # whole numbers that a column may consist of, each of them a state
 _STRAYS = 0.01  # of the people: they may hold other numbers all the same
+_STANDS_OUT = 3.0  # times the people of a usual number: a heap, ...
+_COMMON = 0.05  # ... if it is of so many of all people,
+_SOME = 5  # and so many people are left besides those on heaps
+_SLACK = 1e-9  # people are sums of fractions
 
 States = NDArray[np.int8]
 
@@ -243,3 +247,20 @@ def whole_set(values: Floats, people: Floats, enough: float) -> list[float]:
         return []
     common[held.argmax()] = False
     return [float(number) for number in distinct[common]]
+
+
+def find_heaps(values: Floats, people: Floats, enough: float, most: int) -> list[float]:
+    """Return up to ``most`` values that enough people hold, and far more than hold the others.
+
+    Such as no gains, or 40 hours. None where fewer than two other values would be left.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    held: Floats = np.bincount(place, weights=people, minlength=len(distinct)).astype(float)
+    total = float(held.sum())
+    usual = (total - held) / max(len(distinct) - 1, 1)
+    heaps = held >= max(enough - _SLACK, _COMMON * total)
+    heaps &= held > _STANDS_OUT * usual
+    chosen = np.flatnonzero(heaps)
+    chosen = chosen[np.argsort(-held[chosen], kind="stable")][:most]
+    rest = len(distinct) - len(chosen) >= 2 and total - held[chosen].sum() >= _SOME
+    return sorted(distinct[chosen].tolist()) if rest else []

@@ -51,9 +51,7 @@ def search_beside_scikit_learn(people: pl.DataFrame, release: pl.DataFrame) -> l
     _, theirs = timed(lambda: model.kneighbors(targets))
     tree = NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(matrix)
     _, by_tree = timed(lambda: tree.kneighbors(targets))
-    return [
-        [f"1,000 x {len(matrix):,} x {people.width}", ours, theirs, by_tree, theirs / ours],
-    ]
+    return [[f"1,000 x {len(matrix):,} x {people.width}", ours, theirs, by_tree, theirs / ours]]
 
 
 def main(quick: bool) -> None:

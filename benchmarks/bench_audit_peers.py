@@ -54,11 +54,7 @@ def ours(people: pl.DataFrame, release: pl.DataFrame, control: pl.DataFrame) -> 
 
 def theirs(people: pl.DataFrame, release: pl.DataFrame, control: pl.DataFrame) -> dict[str, Any]:
     """The nearest relatives in anonymeter; linkability joins two halves of the columns."""
-    from anonymeter.evaluators import (
-        InferenceEvaluator,
-        LinkabilityEvaluator,
-        SinglingOutEvaluator,
-    )
+    from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, SinglingOutEvaluator
 
     tables = [table.to_pandas() for table in (people, release)]
     known: dict[str, Any] = {"control": control.to_pandas(), "n_attacks": ATTEMPTS}

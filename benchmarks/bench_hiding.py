@@ -17,12 +17,7 @@ from benchmarks.results import data_folder, save_chart, timed, write_table
 from tulle import PrivacyError, PrivacyWarning, RuleHider, Transactions, choose_rules, read_fimi
 from tulle._choices import HIDING_METHODS as METHODS
 
-FILES = [
-    ("retail", 0.001),
-    ("BMS-WebView-1", 0.001),
-    ("mushroom", 0.3),
-    ("mushroom", 0.2),
-]
+FILES = [("retail", 0.001), ("BMS-WebView-1", 0.001), ("mushroom", 0.3), ("mushroom", 0.2)]
 OTHER_FILES = [
     ("T10I4D100K", 0.002),
     ("kosarak_head36000", 0.004),

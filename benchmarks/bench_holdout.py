@@ -205,12 +205,7 @@ def published(name: str) -> list[list[str]]:
     later = pd.read_csv(_folder() / "2024-12_metrics.csv").query("dataset == @name")
     rows = [
         [name, _peer(row.file, name), row.univariate, row.bivariate, row.overall]
-        + [
-            row.dcr_share,
-            row.discriminator_auc_training_synthetic,
-            "",
-            f"{SOURCE}, 2024-12",
-        ]
+        + [row.dcr_share, row.discriminator_auc_training_synthetic, "", f"{SOURCE}, 2024-12"]
         for row in later.sort_values("overall", ascending=False).itertuples()
     ]
     first = pd.read_csv(_folder() / "2023-05_results.csv.gz").query("dataset == @name")

@@ -34,15 +34,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.judged_measures import as_numbers, classified, margins
-from benchmarks.judged_tables import (
-    options,
-    ranged,
-    released,
-    rows_of,
-    say,
-    warm,
-    write_versions,
-)
+from benchmarks.judged_tables import options, ranged, released, rows_of, say, warm, write_versions
 from benchmarks.results import RESULTS, as_table, data_folder, save_chart
 from tulle import Column, Kind
 

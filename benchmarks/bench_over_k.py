@@ -18,16 +18,7 @@ import pandas as pd
 from scipy.spatial.distance import cdist
 
 from benchmarks.judged_measures import as_numbers, as_points, model_score, told_apart
-from benchmarks.judged_tables import (
-    cell,
-    load,
-    means,
-    options,
-    parted,
-    release,
-    say,
-    warm,
-)
+from benchmarks.judged_tables import cell, load, means, options, parted, release, say, warm
 from benchmarks.results import save_chart, write_table
 
 TABLES = ("wdbc", "pima", "abalone", "magic", "german")

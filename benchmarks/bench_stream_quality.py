@@ -58,10 +58,7 @@ def released(
         )
         return wrapped.fit_resample(X, y, levels)
     stream = StreamCondenser(
-        init_size=len(X) // 4,
-        classwise=not regression,
-        synthesis="uniform",
-        random_state=seed,
+        init_size=len(X) // 4, classwise=not regression, synthesis="uniform", random_state=seed
     )
     for part in np.array_split(np.arange(len(X)), 20):
         stream.partial_fit(X[part], y[part], levels[part])

@@ -75,10 +75,7 @@ READERS: dict[str, dict[str, tuple[str, str]]] = {
             "import pandas",
             "for c in pandas.read_json(path, lines=True, chunksize=50_000): records += len(c)",
         ),
-        "polars, 100 rows guess": (
-            "import polars as pl",
-            "records = pl.read_ndjson(path).height",
-        ),
+        "polars, 100 rows guess": ("import polars as pl", "records = pl.read_ndjson(path).height"),
     },
 }
 

@@ -296,11 +296,7 @@ def own_values(release, reference, asked, numbers):
 
 def anonymeter(members, release, strangers, numbers, options, most=10_000) -> dict:
     """Return anonymeter's risks over the control: singling out, linkability, inference."""
-    from anonymeter.evaluators import (
-        InferenceEvaluator,
-        LinkabilityEvaluator,
-        SinglingOutEvaluator,
-    )
+    from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, SinglingOutEvaluator
 
     np.random.seed(options.seed)  # noqa: NPY002 - anonymeter draws from the global generator
     tables = [

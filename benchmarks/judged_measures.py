@@ -22,11 +22,7 @@ MOST_ATTACKED = 1500  # members, and as many strangers
 
 
 def judge(
-    release: pd.DataFrame,
-    members: pd.DataFrame,
-    strangers: pd.DataFrame,
-    target: str,
-    seed: int,
+    release: pd.DataFrame, members: pd.DataFrame, strangers: pd.DataFrame, target: str, seed: int
 ) -> dict[str, float]:
     """Measure a release; ``membership`` and ``tpr`` are those of the best of four attacks."""
     (made, own, others), numeric = as_numbers([release[list(members)], members, strangers])

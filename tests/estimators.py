@@ -186,11 +186,7 @@ _SMALL = ClassCondenser(k=2, small_classes="suppress", random_state=0)
 
 CASES: dict[str, Case] = {
     "Condenser": Case(
-        lambda: Condenser(k=5, random_state=0),
-        table,
-        fit,
-        sample,
-        checked=lambda: [Condenser(k=2)],
+        lambda: Condenser(k=5, random_state=0), table, fit, sample, checked=lambda: [Condenser(k=2)]
     ),
     "ClassCondenser": Case(
         lambda: ClassCondenser(k=5, random_state=0),

@@ -92,10 +92,7 @@ def test_digest_is_sha256(tmp_path: Path) -> None:
 
 def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with (
-        pytest.raises(OutputExists),
-        atomic_write(tmp_path / "pipe", force=True),
-    ):
+    with pytest.raises(OutputExists), atomic_write(tmp_path / "pipe", force=True):
         pytest.fail("it was opened")
     assert (tmp_path / "pipe").is_fifo()
 

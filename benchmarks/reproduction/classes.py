@@ -74,11 +74,7 @@ def table1(quick: bool) -> Found:
     for name in FILES:
         X, y = load(name, complete=False)
         extra = {"Breast cancer": 2, "Magic": 1}.get(name, 0)  # identifier and class are counted
-        values[name] = {
-            "rows": X.height,
-            "columns": X.width + extra,
-            "classes": len(np.unique(y)),
-        }
+        values[name] = {"rows": X.height, "columns": X.width + extra, "classes": len(np.unique(y))}
     return {"values": values}
 
 
@@ -339,10 +335,7 @@ def _adult_release(made: Adult, k: int, weight: float) -> dict[str, float]:
     names = condenser.encoded_names_
     numeric = [place for place, name in enumerate(names) if name in _NUMBERS]
     widths = interval_widths(*pairs.together())
-    return {
-        **made.accuracies(*condenser.sample()),
-        "privacy": float(widths[numeric].mean()),
-    }
+    return {**made.accuracies(*condenser.sample()), "privacy": float(widths[numeric].mean())}
 
 
 def _claim(holds: float, of: float, ours: str) -> Found:

@@ -76,9 +76,7 @@ def pairs_of_items(rng: np.random.Generator) -> list[list[int]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("margin", [0.0, 0.05, 0.1, "random"])
-def test_rules_at_one_level_are_found_and_rules_at_random_ones_are_not(
-    margin: float | str,
-) -> None:
+def test_rules_at_one_level_are_found_and_rules_at_random_ones_are_not(margin: float | str) -> None:
     baskets = open_baskets(pairs_of_items(np.random.default_rng(0))).baskets
     hits, guessed, hidden = 0.0, 0.0, 0
     for seed in range(4):

@@ -105,11 +105,7 @@ def test_a_target_and_any_estimator(data: tuple) -> None:
             random_state=0,
             attempts=20,
         ).to_dict()["metrics"]
-        for target, estimator in (
-            ("ill", KNeighborsClassifier(1)),
-            ("city", None),
-            ("pay", None),
-        )
+        for target, estimator in (("ill", KNeighborsClassifier(1)), ("city", None), ("pay", None))
     }
     assert all(found["accuracy_release"] == found["accuracy_original"] for found in scores.values())
     assert scores["pay"]["accuracy_ratio"] == 1

@@ -196,13 +196,7 @@ def test_limits_are_checked_before_any_work(files: Path) -> None:
             audit_files(source, release, **gates)
     pl.read_csv(files / "control.csv").head(10).write_csv(files / "few.csv")
     with pytest.raises(ParameterError, match="least 20 records"):
-        audit_files(
-            source,
-            release,
-            control=files / "few.csv",
-            max_membership=0.1,
-            attempts=5,
-        )
+        audit_files(source, release, control=files / "few.csv", max_membership=0.1, attempts=5)
 
 
 @pytest.mark.slow

@@ -255,8 +255,7 @@ def test_no_file_takes_the_place_of_another(source: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "options, least",
-    [([], 10), (["--min-group", 30], 30), (["--min-group", 30, "--k", 40], 40)],
+    "options, least", [([], 10), (["--min-group", 30], 30), (["--min-group", 30, "--k", 40], 40)]
 )
 @pytest.mark.parametrize("target", [[], ["--target", "ill", "--small-classes", "pool"]])
 def test_no_group_is_smaller_than_asked_and_the_manifest_says_what_was(

@@ -27,10 +27,7 @@ from tulle._commands.condense import condense
 from tulle._files import OutputExists
 from tulle.cli import tulle as command_line
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")]
 
 
 @pytest.fixture(scope="module")

@@ -73,10 +73,7 @@ def test_an_error_keeps_its_class_and_is_named_once(policy: Path) -> None:
     assert str(found.value) == f"{policy}: 'k' in [condense]: 3 records are too few"
     with pytest.raises(ParameterError, match="--time"), kept.naming():
         check_int("Condenser", "time_budget", -1, 0)
-    with (
-        pytest.raises(DataError, match="'ill'"),
-        kept.naming(y="the target 'ill'"),
-    ):
+    with pytest.raises(DataError, match="'ill'"), kept.naming(y="the target 'ill'"):
         raise DataError("is missing", parameter="y", subject="y")
 
 

@@ -148,12 +148,7 @@ def test_csv_quotes_widths_dates_and_truth(tmp_path: Path) -> None:
     source.write_text("\n".join(lines) + "\n")
     stream(str(source), tmp_path / "out", state=tmp_path / "st", k=4, init=60)
     table = pl.read_parquet(tmp_path / "out" / "snapshot-000001.parquet")
-    assert table.schema == {
-        "when": pl.Date,
-        "town": pl.String,
-        "true": pl.Boolean,
-        "n": pl.Float64,
-    }
+    assert table.schema == {"when": pl.Date, "town": pl.String, "true": pl.Boolean, "n": pl.Float64}
     assert set(table["town"]) <= {"a;0", "a;1", "a;2"}
     listed = (tmp_path / "st.rejects.ndjson").read_text().splitlines()
     # the quote of line 122 is open until line 124 contradicts it

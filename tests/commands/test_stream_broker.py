@@ -47,9 +47,7 @@ class Server:
     def start(self) -> None:
         place = ["-sd", str(self.folder), "-a", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen(
-            [str(self.program), "-js", *place],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            [str(self.program), "-js", *place], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         for _ in range(200):
             with socket.socket() as probe:

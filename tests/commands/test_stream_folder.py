@@ -32,11 +32,7 @@ def opened(
 ) -> FolderSource:
     saved = None if position is None else json.loads(json.dumps(position))
     return FolderSource(
-        str(folder),
-        has_header=kind == "csv",
-        endings=ENDINGS[kind],
-        follow=follow,
-        position=saved,
+        str(folder), has_header=kind == "csv", endings=ENDINGS[kind], follow=follow, position=saved
     )
 
 

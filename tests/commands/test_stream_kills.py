@@ -80,12 +80,7 @@ def kill_at(
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize(("owner", "name"), [(Checkpoint, "write"), (Rejects, "flush")])
 def test_a_kill_between_the_state_and_the_rejects_lists_every_refusal_once(
-    owner: type,
-    name: str,
-    after: bool,
-    call: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    owner: type, name: str, after: bool, call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = rows(300)
     source = tmp_path / "in.ndjson"

@@ -96,11 +96,7 @@ def test_a_state_goes_on_with_its_own_kind_of_source(
         (b"\x1f\x8b\x08\x00 packed\n", "csv", "UTF-8"),
         (b"PK\x00\x00,b\n1,2\n", "csv", "UTF-8"),
         (b'{"a": 1, "b": 2}\n{"a": 2, "b": 3}\n', "csv", "NDJSON"),
-        (
-            b"a,b\n1,2\n3,4\n",
-            "ndjson",
-            "3 lines",
-        ),
+        (b"a,b\n1,2\n3,4\n", "ndjson", "3 lines"),
         (b'a,"b\n1,2\n', "csv", "quotes"),
         (b"a,a\n1,2\n", "csv", "'a'"),
         (b"a,b\r1,2\r", "csv", "lone CR"),

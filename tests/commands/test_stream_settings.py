@@ -163,16 +163,8 @@ def test_the_same_policy_goes_on_and_says_what_the_state_says(tmp_path: Path) ->
         ('split = "strict"', {}, "split=paper"),
         ('snapshots = "bounded"', {}, "snapshots=all"),
         ('synthesis = "mean"', {}, "synthesis=shape"),
-        (
-            "",
-            {"city": 'kind = "category"\nrole = "identifier"'},
-            r"'city'.*p2\.toml",
-        ),
-        (
-            "",
-            {"city": 'kind = "text"\nrole = "quasi-identifier"'},
-            "'city'",
-        ),
+        ("", {"city": 'kind = "category"\nrole = "identifier"'}, r"'city'.*p2\.toml"),
+        ("", {"city": 'kind = "text"\nrole = "quasi-identifier"'}, "'city'"),
         (
             "",
             {"age": 'kind = "integer"\nrole = "quasi-identifier"\nbounds = [0, 120]'},

@@ -36,11 +36,7 @@ def drawn(seed: int, n: int, d: int, top: int, alike: bool) -> tuple[np.ndarray,
 @pytest.mark.parametrize("method", METHODS)
 @few(30)
 @given(
-    st.integers(0, 10**6),
-    st.integers(1, 60),
-    st.integers(1, 4),
-    st.integers(1, 12),
-    st.booleans(),
+    st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 4), st.integers(1, 12), st.booleans()
 )
 def test_groups_are_valid_for_every_level(
     method: str, seed: int, n: int, d: int, top: int, alike: bool

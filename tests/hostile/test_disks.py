@@ -47,12 +47,7 @@ def failing(name: str, call: int, number: int) -> Callable[..., Any]:
 @pytest.mark.parametrize("call", [0, 1, 2])
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_failing_call_leaves_the_old_release_or_the_new_one(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    call: int,
-    number: int,
-    exists: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int, number: int, exists: bool
 ) -> None:
     path = tmp_path / "r.bin"
     if exists:

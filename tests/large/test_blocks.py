@@ -305,8 +305,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused() -> None:
     with pytest.raises(DataError):
         condense_blocks(
             Machine(
-                lambda: iter(next(readings).iter_slices(100)),
-                Budget(0, 1, block=250, sample=500),
+                lambda: iter(next(readings).iter_slices(100)), Budget(0, 1, block=250, sample=500)
             ),
             Schema.of(None, table),
             lambda units: (Units.whole(units["rows"].sum()), Condenser(k=5)),

@@ -162,11 +162,7 @@ def verykios(baskets, sensitive, limits, confidence, method):
     order = list(range(len(sensitive)))
     if method == "algo2b":
         order.sort(
-            key=lambda r: (
-                -len(_whole(sensitive[r])),
-                -support(baskets, _whole(sensitive[r])),
-                r,
-            )
+            key=lambda r: (-len(_whole(sensitive[r])), -support(baskets, _whole(sensitive[r])), r)
         )
     sure = None if method == "algo2b" else confidence
     pending = order

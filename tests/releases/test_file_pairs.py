@@ -149,8 +149,7 @@ while True:
 
 def run_child(folder: Path, point: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(folder / "r"), "new", str(point)],
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", CHILD, str(folder / "r"), "new", str(point)], stdout=subprocess.PIPE
     )
 
 

@@ -20,12 +20,7 @@ from tulle.rules.containers import named
 
 BASKETS = [["w", "x", "y"]] * 4 + [["z", "w"], ["z", "x"], ["q", "z"], ["z"]]
 PAIRS = [(row, item) for row, basket in enumerate(BASKETS) for item in basket]
-LIMITS: dict[str, Any] = {
-    "min_support": 2,
-    "min_confidence": 0.7,
-    "margin": 0,
-    "random_state": 0,
-}
+LIMITS: dict[str, Any] = {"min_support": 2, "min_confidence": 0.7, "margin": 0, "random_state": 0}
 FRAMES = [pl.DataFrame, pd.DataFrame, pa.table]
 pytestmark = pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 

@@ -383,11 +383,7 @@ def test_rules_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("", "rule"),
-        ("a b\n", "line 1"),
-        ("a -> b\nc -> d; suport=1\n", "line 2.*'suport=1'"),
-    ],
+    [("", "rule"), ("a b\n", "line 1"), ("a -> b\nc -> d; suport=1\n", "line 2.*'suport=1'")],
 )
 def test_bad_rules_file(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "secret.txt"
@@ -426,8 +422,7 @@ def test_scenarios() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "support", "message"),
-    [("", 12, "cannot be read"), (["0 -> 1"], "1/0%", "share")],
+    ("rules", "support", "message"), [("", 12, "cannot be read"), (["0 -> 1"], "1/0%", "share")]
 )
 def test_odd_wishes_have_words(rules: Any, support: Any, message: str) -> None:
     with pytest.raises((DataError, ParameterError), match=message):

@@ -53,10 +53,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("a -> b\nkeep:\n", "line 2"),
-        ("a -> b ; disclosure=1% ; support=2\n", "line 1"),
-    ],
+    [("a -> b\nkeep:\n", "line 2"), ("a -> b ; disclosure=1% ; support=2\n", "line 1")],
 )
 def test_wrong_lines_are_told_by_number(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "secret.txt"

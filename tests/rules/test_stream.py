@@ -60,13 +60,7 @@ def test_the_stream_writes_what_the_hider_gives(source: Path, window: int, victi
     assert failed == one.hiding_failure_ == 0
 
 
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        (["77 -> 1"], "'77'"),
-        (["bread -> 1"], "items"),
-    ],
-)
+@pytest.mark.parametrize(("rules", "message"), [(["77 -> 1"], "'77'"), (["bread -> 1"], "items")])
 def test_unknown_items_are_named(source: Path, rules: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         hide_stream(source, io.BytesIO(), [Rule(rule) for rule in rules], LIMITS)

@@ -24,12 +24,7 @@ TABLE = pl.DataFrame(
 @pytest.fixture(scope="module")
 def codec() -> SiteCodec:
     agreement = SiteAgreement.create(
-        {
-            "age": "integer",
-            "relationship": "category",
-            "hours-per-week": "decimal",
-            "born": "date",
-        },
+        {"age": "integer", "relationship": "category", "hours-per-week": "decimal", "born": "date"},
         limits={
             "age": [15, 30, 45, 60, 75, 90],
             "hours-per-week": [0, 20, 100],

@@ -146,11 +146,7 @@ def followed(
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [
-        ([-90, 90], 13),
-        ([-90.5, 90.5, 0.0], 12.4),
-        ([-90 / 7, 90.0, 0.0], 12.34),
-    ],
+    [([-90, 90], 13), ([-90.5, 90.5, 0.0], 12.4), ([-90 / 7, 90.0, 0.0], 12.34)],
 )
 def test_ranges_are_rounded_outward_to_the_precision_of_the_column(
     values: list[Any], expected: float

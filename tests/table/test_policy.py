@@ -85,10 +85,7 @@ def test_reasons_survive() -> None:
         ("k = 3\n", r"no section \[k\]"),
         ("condense = 3\n", "condense"),
         ("[columns\n", "not valid TOML"),
-        (
-            "".join(f'[columns.{n}]\nkind = "category"\nrole = "target"\n' for n in "ab"),
-            "'a'.*'b'",
-        ),
+        ("".join(f'[columns.{n}]\nkind = "category"\nrole = "target"\n' for n in "ab"), "'a'.*'b'"),
     ],
 )
 def test_wrong_policies(tmp_path: Path, text: str, words: str) -> None:

@@ -112,9 +112,7 @@ def test_codes_are_never_averaged(synthesis: str) -> None:
 
 
 CELLS = st.one_of(
-    st.none(),
-    st.integers(-999, 999).map(str),
-    st.sampled_from(["N", "9999", "k.A."]),
+    st.none(), st.integers(-999, 999).map(str), st.sampled_from(["N", "9999", "k.A."])
 )
 
 

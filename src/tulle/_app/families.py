@@ -208,10 +208,7 @@ def _shared(study: Study) -> Path:
 def _hidden_files(study: Study) -> dict[str, tuple[Path, str]]:
     return {
         "data": (_shared(study), "the baskets to share"),
-        "manifest": (
-            Path(f"{_shared(study)}.manifest.json"),
-            "what was verified, without rules",
-        ),
+        "manifest": (Path(f"{_shared(study)}.manifest.json"), "what was verified, without rules"),
         "report": (study.place / "hide-report.html", "owner's report, with the rules: keep it"),
         "rules": (study.place / "secret-rules.txt", "the rules that you picked: keep them secret"),
     }

@@ -16,15 +16,7 @@ from typing import Any
 from tulle._app import families
 from tulle._app.jobs import RunningJob
 from tulle._app.pictures import FEWEST, read_pair
-from tulle._app.study import (
-    SITES,
-    Release,
-    Study,
-    all_releases,
-    files,
-    is_table_name,
-    studies,
-)
+from tulle._app.study import SITES, Release, Study, all_releases, files, is_table_name, studies
 from tulle._commands.inspect import SILENT
 from tulle._json import plain
 from tulle._report.fitness import SMALLER
@@ -69,12 +61,7 @@ def _templates() -> Any:
 
 def rendered(template: str, study: Study | None, **more: Any) -> str:
     """Return a page; one about a table has its strip on top."""
-    given = {
-        "step": "",
-        "again": False,
-        "study": study,
-        **more,
-    }
+    given = {"step": "", "again": False, "study": study, **more}
     if "strip" not in given:
         given["strip"] = strip(study) if study else None
     return str(_templates().get_template(template).render(**given))

@@ -81,10 +81,7 @@ def rule_recovery(
 
 
 def rule_steps(
-    released: Transactions,
-    hidden: Sequence[Rule],
-    min_support: int,
-    min_confidence: Fraction,
+    released: Transactions, hidden: Sequence[Rule], min_support: int, min_confidence: Fraction
 ) -> AttackResult:
     """Look for hidden rules one step below the level where too many rules stop.
 
@@ -200,10 +197,7 @@ def _mixed(whole: Words, antecedent: Words) -> Words:
 
 
 def removed_items(
-    original: Transactions,
-    released: Transactions,
-    hidden: Sequence[Rule],
-    rng: np.random.Generator,
+    original: Transactions, released: Transactions, hidden: Sequence[Rule], rng: np.random.Generator
 ) -> AttackResult | None:
     """Name the baskets from which items were removed.
 

@@ -142,12 +142,7 @@ class NatsSource:
     kind = "NATS"
 
     def __init__(
-        self,
-        address: str,
-        *,
-        follow: bool,
-        position: Position | None,
-        continued: bool = False,
+        self, address: str, *, follow: bool, position: Position | None, continued: bool = False
     ) -> None:
         try:
             import nats

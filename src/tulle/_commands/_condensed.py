@@ -15,9 +15,7 @@ from tulle._commands._columns import (
     unit_of,
     words_of,
 )
-from tulle._commands._decision import (
-    UNAUDITED,
-)
+from tulle._commands._decision import UNAUDITED
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:
@@ -136,7 +134,7 @@ def manifest_of(
         verified={
             "groups at least as large as their levels": bool(
                 (condenser.people_ >= condenser.levels_).all()
-            ),
+            )
         },
         counts={
             **({} if apart is None else {"kept apart as the control": apart.height}),

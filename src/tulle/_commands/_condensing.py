@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import SMALL_CLASSES
-from tulle._commands._columns import (
-    class_column,
-    column_of,
-)
-from tulle._commands._copies import (
-    draw_rows,
-)
-from tulle._commands._decision import (
-    refuse_two_controls,
-)
+from tulle._commands._columns import class_column, column_of
+from tulle._commands._copies import draw_rows
+from tulle._commands._decision import refuse_two_controls
 from tulle._commands._options import Options
 from tulle.errors import DataError, ParameterError
 from tulle.table.schema import Column, Role
@@ -146,10 +139,7 @@ def further_copies(
 
 
 def condenser_of(
-    columns: list[Column],
-    target: Column | None,
-    rules: tuple[str, ...] | None,
-    options: Condensing,
+    columns: list[Column], target: Column | None, rules: tuple[str, ...] | None, options: Condensing
 ) -> Condenser:
     from tulle.condense.condenser import Condenser
 

@@ -38,12 +38,7 @@ from tulle._commands._memory import EngineOf, half_of_memory, parse_size, refuse
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
 from tulle.errors import DataError, ParameterError
-from tulle.io._formats import (
-    Format,
-    display_name,
-    format_of,
-    is_compressed,
-)
+from tulle.io._formats import Format, display_name, format_of, is_compressed
 from tulle.table.schema import Column, Role, Schema
 
 if TYPE_CHECKING:

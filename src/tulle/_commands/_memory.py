@@ -8,17 +8,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from tulle._commands._columns import (
-    column_of,
-)
+from tulle._commands._columns import column_of
 from tulle.errors import DataError, ParameterError
-from tulle.io._formats import (
-    Format,
-    existing_file,
-    format_of,
-    is_compressed,
-    parts_of,
-)
+from tulle.io._formats import Format, existing_file, format_of, is_compressed, parts_of
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:

@@ -131,7 +131,7 @@ def write_snapshot(
         },
         verified={
             "seen = condensed + waiting": condenser.n_seen_
-            == int(sizes.sum()) + condenser.n_waiting_,
+            == int(sizes.sum()) + condenser.n_waiting_
         },
         # of what is shown: how many have come so far, wait or were refused is the owner's
         counts=told
@@ -150,11 +150,7 @@ def write_snapshot(
     manifest = with_verdict(manifest, Audit(unattacked(settings.options.k)), accepted)
     path.parent.mkdir(exist_ok=True)
     write_release(
-        path,
-        lambda file: put_table(table, file, path),
-        manifest,
-        sign_key=sign_key,
-        force=True,
+        path, lambda file: put_table(table, file, path), manifest, sign_key=sign_key, force=True
     )
     return {"snapshot": path.name, "seen": condenser.n_seen_, "released": table.height} | change
 
@@ -354,10 +350,7 @@ def _promises(
 
 
 def _intersection(
-    condenser: StreamCondenser,
-    policy: str,
-    used: Sequence[AttackResult],
-    rng: np.random.Generator,
+    condenser: StreamCondenser, policy: str, used: Sequence[AttackResult], rng: np.random.Generator
 ) -> Section:
     other = "all" if policy == "bounded" else "bounded"
     found = {
@@ -393,12 +386,7 @@ def _intersection(
 
 
 def _table(
-    name: str,
-    title: str,
-    text: str,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    owner_only: bool = False,
+    name: str, title: str, text: str, rows: Sequence[Mapping[str, Any]], *, owner_only: bool = False
 ) -> Section:
     columns = list(rows[0]) if rows else ["none"]
     return {

@@ -310,11 +310,7 @@ def _combination_rows(found: SinglingOut) -> list[dict[str, Any]]:
     for size in range(1, 4):
         some = [one for one in found.combinations if len(one.columns) == size]
         rows += [
-            {
-                "columns": " + ".join(one.columns),
-                "unique": one.unique,
-                "share": round(one.share, 4),
-            }
+            {"columns": " + ".join(one.columns), "unique": one.unique, "share": round(one.share, 4)}
             for one in some[:SHOWN]
         ]
     return rows

@@ -20,8 +20,4 @@ def keygen(path: FilePath, *, force: bool = False) -> dict[str, Any]:
     key = SigningKey.generate()
     key.public.save(public, force=force)
     key.save(private, force=force)
-    return {
-        "private_key": private,
-        "public_key": public,
-        "fingerprint": key.public.fingerprint(),
-    }
+    return {"private_key": private, "public_key": public, "fingerprint": key.public.fingerprint()}

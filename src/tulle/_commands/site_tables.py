@@ -258,11 +258,7 @@ def _report(
             "metrics": same,
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": [columns],
-            "limits": [
-                WARNING,
-                *LIMITS,
-                *who,
-            ],
+            "limits": [WARNING, *LIMITS, *who],
             "command": command,
             "provenance": {"fingerprint": agreement.fingerprint},
             "verdict": {"privacy": pseudonymised(details), **use},

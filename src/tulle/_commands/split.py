@@ -9,13 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._commands._columns import column_of
-from tulle._commands._linked import (
-    file_of,
-    is_linked,
-    open_linked,
-    refuse_no_folder,
-    suffix_of,
-)
+from tulle._commands._linked import file_of, is_linked, open_linked, refuse_no_folder, suffix_of
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
 from tulle._files import OutputExists

@@ -95,11 +95,7 @@ def heaps(original: Floats, released: Floats, least: float = LEAST) -> Heaps:
 
 
 def interval_widths(
-    original: Floats,
-    counterparts: Floats,
-    share: float = 0.95,
-    *,
-    extent: Floats | None = None,
+    original: Floats, counterparts: Floats, share: float = 0.95, *, extent: Floats | None = None
 ) -> Floats:
     """Compute the width of the central interval of (original - counterpart) over the range.
 
@@ -120,11 +116,7 @@ def _central(gaps: Floats, tail: float) -> float:
 
 
 def interval_width(
-    original: Floats,
-    counterparts: Floats,
-    share: float = 0.95,
-    *,
-    extent: Floats | None = None,
+    original: Floats, counterparts: Floats, share: float = 0.95, *, extent: Floats | None = None
 ) -> float:
     """Compute the privacy measure of paper 001: the mean of :func:`interval_widths`, at most 1.
 

@@ -31,16 +31,7 @@ from tulle._columns import (
 )
 from tulle._people import draw_threshold, people_among, weigh_people
 from tulle._relations.language import Call, ColumnRule, Name, Node, Number, columns_of
-from tulle._relations.steps import (
-    Blanked,
-    Chosen,
-    Computed,
-    Made,
-    Mapped,
-    Step,
-    fit_longer,
-    snap,
-)
+from tulle._relations.steps import Blanked, Chosen, Computed, Made, Mapped, Step, fit_longer, snap
 from tulle._relations.values import (
     Values,
     broken,

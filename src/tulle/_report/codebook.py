@@ -61,11 +61,7 @@ def _variable(series: pl.Series, column: Column, labels: Any, k: int) -> dict[st
     listed = series if column.kind not in _CONTINUOUS else series.filter(gone)
     counts = listed.drop_nulls().value_counts(sort=True).filter(pl.col("count") >= k)
     found["catgry"] = [
-        {
-            "catValu": _plain(value),
-            "labl": texts.get(value, ""),
-            "share": _share(n, len(series), k),
-        }
+        {"catValu": _plain(value), "labl": texts.get(value, ""), "share": _share(n, len(series), k)}
         for value, n in counts.head(_MOST_VALUES).iter_rows()
     ]
     return found

@@ -112,11 +112,7 @@ def markdown(result: Result, edition: str = "owner") -> str:
 
 
 def save(
-    result: Result,
-    path: str | os.PathLike[str],
-    *,
-    edition: str = "owner",
-    force: bool = False,
+    result: Result, path: str | os.PathLike[str], *, edition: str = "owner", force: bool = False
 ) -> Path:
     """Write ``path`` in the format of its suffix: .html, .json or .md."""
     makers = {".html": render, ".htm": render, ".json": to_json, ".md": markdown}

@@ -260,10 +260,7 @@ _MOST_CHARTS = 40  # columns with a chart of their own; the table has them all
 
 
 def column_section(
-    tables: Aligned,
-    distances: Mapping[str, Mapping[str, Any]],
-    behind: Mapping[str, int],
-    k: int,
+    tables: Aligned, distances: Mapping[str, Mapping[str, Any]], behind: Mapping[str, int], k: int
 ) -> Section:
     """Show every column: its distance, and a chart behind it; the worst first."""
     worst = sorted(distances, key=lambda name: -distances[name]["distance"])

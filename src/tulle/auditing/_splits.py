@@ -31,14 +31,7 @@ from tulle._report.verdict import grade
 from tulle._types import Ints
 from tulle.auditing._database import ComparedPeople, compared_rows
 from tulle.auditing._tables import Aligned, align_made
-from tulle.auditing.audit import (
-    Audit,
-    attacks_on,
-    attacks_on_people,
-    audit_people,
-    audited,
-    seeded,
-)
+from tulle.auditing.audit import Audit, attacks_on, attacks_on_people, audit_people, audited, seeded
 from tulle.errors import PrivacyWarning
 from tulle.table._series import free_name, person_names
 from tulle.table.schema import Column, Kind, Role

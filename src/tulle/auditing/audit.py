@@ -46,13 +46,7 @@ from tulle.auditing._database import (
 from tulle.auditing._fitness import fitness, whole_cells
 from tulle.auditing._learning import mining
 from tulle.auditing._measures import stated_rules
-from tulle.auditing._people import (
-    Register,
-    breaches,
-    in_register,
-    section_of_people,
-    uniques,
-)
+from tulle.auditing._people import Register, breaches, in_register, section_of_people, uniques
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._tables import Aligned, align, entries_of, opened, refuse_true_keys
 from tulle.auditing._worst_case import FITS, worst_cases

@@ -227,10 +227,7 @@ def unknown_words(asked: Question, frame: pl.DataFrame) -> Iterator[tuple[str, s
 
 
 def answer(
-    question: Question,
-    frame: pl.DataFrame,
-    owners: Ints | None = None,
-    weight: str | None = None,
+    question: Question, frame: pl.DataFrame, owners: Ints | None = None, weight: str | None = None
 ) -> dict[Key, Figure]:
     """Return the numbers that a table gives; those that it cannot give are left out.
 

@@ -24,14 +24,7 @@ from tulle._relations.language import quote
 from tulle._relations.values import is_text
 from tulle._types import Ints
 from tulle.errors import DataError, ParameterError
-from tulle.estimating._questions import (
-    REGRESSIONS,
-    Figure,
-    Key,
-    Question,
-    answer,
-    parse_question,
-)
+from tulle.estimating._questions import REGRESSIONS, Figure, Key, Question, answer, parse_question
 from tulle.table._frames import to_polars
 
 FORMAT = 1

@@ -190,10 +190,7 @@ class CsvReader:
         return typed_records(raw, types, fields.kept, fields.reasons, {})
 
     def _numbers_or_texts(
-        self,
-        fields: Fields,
-        types: dict[str, pl.DataType],
-        accepted: Callable[[pl.Series], bool],
+        self, fields: Fields, types: dict[str, pl.DataType], accepted: Callable[[pl.Series], bool]
     ) -> pl.DataFrame:
         """Parse a block as numbers where that loses nothing, and as text where it might."""
         if not fields.block:

@@ -270,9 +270,7 @@ def keyed_digest(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def is_source(
-    path: str | os.PathLike[str],
-    told: Mapping[str, Any],
-    key: str | os.PathLike[str] | None,
+    path: str | os.PathLike[str], told: Mapping[str, Any], key: str | os.PathLike[str] | None
 ) -> bool:
     """Tell whether a file is the one that a manifest's entry was made from."""
     opened = SecretKey.load(key_path() if key is None else key)

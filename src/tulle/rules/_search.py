@@ -61,11 +61,7 @@ class Impact:
     """
 
     def __init__(
-        self,
-        baskets: Transactions,
-        before: MinedRules,
-        spare: Flags,
-        precious: Ints | None = None,
+        self, baskets: Transactions, before: MinedRules, spare: Flags, precious: Ints | None = None
     ) -> None:
         from tulle.rules._impact_kernels import preorder
 

@@ -13,14 +13,7 @@ import numpy as np
 
 from tulle._moments import GroupMoments
 from tulle._types import Floats, Ints
-from tulle.stream._groups import (
-    CONVERGED,
-    SQUARINGS,
-    GroupArrays,
-    StreamGroups,
-    triangle,
-    unpack,
-)
+from tulle.stream._groups import CONVERGED, SQUARINGS, GroupArrays, StreamGroups, triangle, unpack
 
 # One step of the stream at a time, in NumPy: find the group, add the record, split the group.
 # Small streams run on these functions and never wait for a compiler; the kernels do the same

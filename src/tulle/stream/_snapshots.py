@@ -351,10 +351,7 @@ def next_ranges(
 
 
 def united_ranges(
-    first: TableEncoder,
-    mine: list[Range] | None,
-    second: TableEncoder,
-    theirs: list[Range] | None,
+    first: TableEncoder, mine: list[Range] | None, second: TableEncoder, theirs: list[Range] | None
 ) -> list[Range] | None:
     """Return what two streams together have shown; one without a snapshot will be shown whole."""
     if mine is None and theirs is None:

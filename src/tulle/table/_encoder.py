@@ -121,12 +121,7 @@ class TableEncoder:
             raise DataError("no column is left to encode: the roles exclude all of them")
         codecs = [
             _fitted(
-                frame[name],
-                schema[name],
-                max_width,
-                plain=name in plain,
-                crowd=crowd,
-                heaps=heaps,
+                frame[name], schema[name], max_width, plain=name in plain, crowd=crowd, heaps=heaps
             )
             for name in schema.released
         ]

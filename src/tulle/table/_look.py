@@ -371,12 +371,7 @@ def _is_apart(codes: Floats, rest: Floats) -> bool:
 
 
 def _is_frequent(
-    codes: Floats,
-    rows: NDArray[np.uint32],
-    others: NDArray[np.uint32],
-    k: int,
-    *,
-    is_count: bool,
+    codes: Floats, rows: NDArray[np.uint32], others: NDArray[np.uint32], k: int, *, is_count: bool
 ) -> bool:
     """Return whether codes occur as often as codes do: a single nine may be a value."""
     if codes[-1] > 999:

@@ -84,12 +84,7 @@ class Merging:
 
 
 def merge_categories(
-    codes: Ints,
-    domain: Sequence[Any],
-    crowd: Crowd,
-    parents: Hierarchy,
-    *,
-    nameless: bool,
+    codes: Ints, domain: Sequence[Any], crowd: Crowd, parents: Hierarchy, *, nameless: bool
 ) -> tuple[Merging, Ints]:
     """Merge the categories that few people hold, and return the new code of each row.
 

@@ -49,11 +49,7 @@ class SinglingOut:
 
 
 def singling_out(
-    table: Any,
-    names: Sequence[str] | None = None,
-    *,
-    largest: int = 3,
-    budget: int = 300,
+    table: Any, names: Sequence[str] | None = None, *, largest: int = 3, budget: int = 300
 ) -> SinglingOut:
     """Find the combinations of columns that make records unique.
 

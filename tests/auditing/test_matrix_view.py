@@ -31,7 +31,7 @@ def test_moments_and_projections_need_no_matrix_of_all(monkeypatch: pytest.Monke
     matrix = view.matrix(frame)
     axes = rng.normal(size=(matrix.shape[1], 2))
     for rows in (1000, 97):
-        monkeypatch.setattr(_tables, "_ROWS", rows)
+        monkeypatch.setattr(_tables, "_NUMBERS", rows * matrix.shape[1])
         mean, covariance = view.moments(frame)
         assert mean == pytest.approx(matrix.mean(axis=0))
         assert covariance == pytest.approx(np.cov(matrix.T, bias=True), abs=1e-9)

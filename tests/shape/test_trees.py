@@ -128,6 +128,9 @@ def test_leaves_hold_different_people_not_rows(seed: int) -> None:
     for tree in forest.trees:
         leaves = tree.leaves(features)
         fewest += [len(np.unique(person[leaves == leaf])) for leaf in np.unique(leaves)]
+        # nothing is kept of splits that were undone: every leaf has people, and two hang together
+        assert ((np.diff(tree.starts) > 0) == (tree.split < 0)).all()
+        assert len(tree.split) == 2 * int((tree.split < 0).sum()) - 1
     assert min(fewest) == forest.fewest >= 10
 
 

@@ -456,7 +456,7 @@ def _labels(members: Ints, cells: Ints) -> Ints | None:
 class Scores:
     """What each cell of a column adds to the scores of the columns after it."""
 
-    tables: list[Singles]  # (cells, scores), of each column
+    tables: list[Singles]  # (cells, scores of the columns after it), of each column
     starts: Ints  # (columns + 1,), the scores of each column lie one after the other
 
     def none(self, n: int) -> Singles:
@@ -465,7 +465,7 @@ class Scores:
     def add(self, scores: Singles, place: int, cells: Ints) -> None:
         """Add what the cells of one column say of the columns after it."""
         later = int(self.starts[place + 1])
-        scores[:, later:] += self.tables[place][:, later:][cells]
+        scores[:, later:] += self.tables[place][cells]
 
     def features(self, scores: Singles, place: int) -> NDArray[np.uint8]:
         """Return the finished scores of a column in steps, (rows, scores of the column)."""
@@ -496,7 +496,8 @@ def fit_scores(
         spread = np.sqrt(np.maximum((found * (moments[:known, :known] @ found)).sum(0), 1e-12))
         weights[:known, starts[place] : starts[place + 1]] = found / spread
     parts = np.split(weights, ends[:-1])
-    return Scores([(c @ w).astype(np.float32) for c, w in zip(coordinates, parts)], starts)
+    tables = [c @ w[:, after:] for c, w, after in zip(coordinates, parts, starts[1:].tolist())]
+    return Scores([table.astype(np.float32) for table in tables], starts)
 
 
 def telling_columns(coordinates: Sequence[Floats], moments: Floats) -> list[Ints]:

@@ -321,12 +321,20 @@ def _counted(
     size: int,
     owners: Owners,
 ) -> Tree:
-    """Return the tree with how often each cell occurs in its leaves."""
+    """Return the tree with how often each cell occurs in its leaves, without what was undone.
+
+    A survey of 400 columns has 4,000 trees: short numbers halve what they take.
+    """
+    some = np.flatnonzero(_ends(split, left) == np.arange(len(split)))
+    new = np.zeros(len(split), dtype=np.int64)
+    new[some] = np.arange(len(some))
+    split, left, leaf = split[some], new[left[some]], new[leaf]
     pairs, counts = _tallied(leaf * size + cells, len(split) * size)
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * size)
-    ends = np.flatnonzero((split < 0) & (np.bincount(leaf, minlength=len(split)) > 0))
-    fewest = int(owners.holders(leaf, len(split))[ends].min(initial=len(leaf)))
-    return Tree(split, goes_left, left, starts, pairs % size, np.r_[0, np.cumsum(counts)], fewest)
+    held = owners.holders(leaf, len(split))[split < 0]
+    rises = np.r_[0, np.cumsum(counts)]
+    short = (part.astype(np.int32) for part in (left, starts, pairs % size, rises))
+    return Tree(split.astype(np.int32), goes_left[some], *short, int(held.min()))
 
 
 def _tallied(pairs: Ints, possible: int) -> tuple[Ints, Ints]:

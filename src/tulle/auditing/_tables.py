@@ -40,7 +40,7 @@ _WORDS = (Kind.CATEGORY, Kind.BOOLEAN, Kind.TEXT)
 _CLOCKS = {pl.Time: "time of day", pl.Duration: "duration"}  # compared in seconds
 _FAR = 1e60  # standard deviations: fourth powers of this, and sums of them, are still numbers
 _STRAYS = 0.01  # of the control that may be in the original, beyond chance
-_ROWS = 20_000  # records whose matrix is held at once
+_NUMBERS = 1_000_000  # of the matrix, held at once
 
 
 @dataclass(frozen=True)
@@ -549,21 +549,24 @@ class MatrixView:
 
     def moments(self, frame: pl.DataFrame) -> tuple[Floats, Floats]:
         """Compute mean and covariance of the dimensions, without the matrix of all records."""
-        shift = self.matrix(frame.head(_ROWS)).mean(axis=0)
+        shift = next(self._blocks(frame)).mean(axis=0)
         total, products = np.zeros(len(shift)), np.zeros((len(shift), len(shift)))
         for block in self._blocks(frame):
             block -= shift  # small numbers: their squares stay exact
             total += block.sum(axis=0)
             products += block.T @ block
         mean = total / frame.height
-        return mean + shift, products / frame.height - np.outer(mean, mean)
+        products /= frame.height
+        products -= np.outer(mean, mean)
+        return mean + shift, products
 
     def projected(self, frame: pl.DataFrame, middle: Floats, axes: Floats) -> Floats:
         """Return the coordinates of the records on some axes through a middle."""
         return np.vstack([(block - middle) @ axes for block in self._blocks(frame)])
 
     def _blocks(self, frame: pl.DataFrame) -> Iterator[Floats]:
-        for block in frame.iter_slices(_ROWS):
+        rows = max(1, _NUMBERS // len(self._encoder.scales_))
+        for block in frame.iter_slices(rows):
             yield self.matrix(block)
 
     def _strange(self, frame: pl.DataFrame) -> dict[str, pl.Series]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from tulle._random import as_generator, coarse_count
@@ -220,13 +221,16 @@ def quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def refuse_two_roles(target: str | None, levels: str | None) -> None:
-    """Raise if one column is given both roles: the second would silently replace the first."""
-    if target is not None and target == levels:
-        raise ParameterError(
-            f"--target and --levels both name column '{target}': a column can have only one "
-            "role. Drop one of the options, or name another column"
-        )
+def refuse_two_roles(target: str | None, levels: str | None, person: str | None = None) -> None:
+    """Raise if one column is given two roles: the second would silently replace the first."""
+    given = {"--target": target, "--levels": levels, "--person": person}
+    named = {word: name for word, name in given.items() if name is not None}
+    for one, other in combinations(named, 2):
+        if named[one] == named[other]:
+            raise ParameterError(
+                f"{one} and {other} both name column '{named[one]}': a column can have only one "
+                "role. Drop one of the options, or name another column"
+            )
 
 
 def with_drawn_levels(
@@ -251,9 +255,11 @@ def with_drawn_levels(
     return table.with_columns(pl.Series(name, drawn)), name
 
 
-def with_roles(columns: list[Column], target: str | None, levels: str | None) -> list[Column]:
-    """Return the columns with the requested target and levels."""
-    for name, role in ((target, Role.TARGET), (levels, Role.LEVEL)):
+def with_roles(
+    columns: list[Column], target: str | None, levels: str | None, person: str | None = None
+) -> list[Column]:
+    """Return the columns with the requested target, levels and person."""
+    for name, role in ((target, Role.TARGET), (levels, Role.LEVEL), (person, Role.PERSON)):
         if name is not None:
             columns = _with_role(columns, name, role)
     return columns
@@ -295,9 +301,10 @@ def _with_role(columns: list[Column], name: str, role: Role) -> list[Column]:
     names = [column.name for column in columns]
     if name not in names:
         raise DataError(f"there is no column '{name}' for the {role}: {nearest_name(name, names)}")
+    instead = Role.IDENTIFIER if role is Role.PERSON else Role.QUASI  # of a column that had it
     return [
         replace(column, role=role)
         if column.name == name
-        else (replace(column, role=Role.QUASI) if column.role is role else column)
+        else (replace(column, role=instead) if column.role is role else column)
         for column in columns
     ]

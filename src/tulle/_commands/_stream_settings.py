@@ -79,6 +79,7 @@ class Settings:
     policy: FilePath | None
     target: str | None
     levels: str | None
+    person: str | None
     given: dict[str, Any]
     options: Streaming = field(init=False)
     columns: list[Column] = field(default_factory=list)
@@ -86,7 +87,7 @@ class Settings:
     begun: dict[str, Any] = field(default_factory=dict)  # what must stay as it is
 
     def __post_init__(self) -> None:
-        refuse_two_roles(self.target, self.levels)
+        refuse_two_roles(self.target, self.levels, self.person)
         options = resolve("stream", Streaming(), self.policy, self.given)
         options.check()
         self.options = replace(options, init=max(options.init, 2 * options.k))
@@ -105,7 +106,8 @@ class Settings:
         Return these with their levels, if they are drawn.
         """
         records, levels = with_drawn_levels(records, self.levels, self.rng)
-        columns = plan_columns(records, self.options, target=self.target, levels=levels)
+        planned = plan_columns(records, self.options, target=self.target, levels=levels)
+        columns = with_roles(planned, None, None, self.person)
         in_policy = {column.name: column.role.value for column in self.declared()}
         self.columns = [  # what only looks like a survey weight is drawn like any number
             replace(column, role=Role.QUASI)
@@ -179,7 +181,8 @@ class Settings:
         drawn = entries.get("drawn")
         self.levels = self.levels or drawn
         named = self.level_column if drawn and self.levels == drawn else self.levels
-        for role, asked in ((Role.TARGET, self.target), (Role.LEVEL, named)):
+        asked_for = {Role.TARGET: self.target, Role.LEVEL: named, Role.PERSON: self.person}
+        for role, asked in asked_for.items():
             known = column_of(self.columns, role)
             if asked is not None and (known is None or known.name != asked):
                 raise ParameterError(
@@ -199,11 +202,12 @@ class Settings:
     ) -> None:
         """Raise if a policy describes columns differently from when the stream began.
 
-        A role that --target or --levels replaced in the beginning may stay in the policy: the
-        same policy continues, whether or not the option is given again.
+        A role that --target, --levels or --person replaced in the beginning may stay in the policy:
+        the same policy continues, whether or not the option is given again.
         """
         declared = self.options.described(begun)
-        for column in with_roles(declared, self.target, levels) if declared else []:
+        asked = self.target, levels, self.person
+        for column in with_roles(declared, *asked) if declared else []:
             for word in _OF_COLUMNS:
                 old, new = (getattr(one, word) for one in (begun[column.name], column))
                 if new != old and not (word == "role" and new == in_policy[column.name]):

@@ -113,7 +113,7 @@ def sketch(
     parameters["max_components"] = options.max_components or None
     beside, hidden = _beside(source, options)
     setting = "delta" if options.model == "delta" else "k"
-    values, tried = _found_settings(source, options, setting, parameters, seed)
+    values, tried = _found_settings(source, options, setting, parameters, seed, beside)
     remedy = _sketch_audit.trade(setting, tried, values if tried else [])
     run = _SketchRun(source, job, options, key, new_key, beside, seed, remedy)
     for value in values:
@@ -187,8 +187,9 @@ class _SketchRun:
     ) -> Audit:
         options = self.options
         made = _sketch_audit.audited(
-            sketcher, sample, promises, options.audit, seed=self.seed, command=self.job.command
-        )
+            sketcher, sample, promises, options.audit,
+            beside=self.beside, seed=self.seed, command=self.job.command,
+        )  # fmt: skip
         gates = _target_gate(made, options.target_risk)
         context = dict(options.policy.context)
         return made.extended(
@@ -207,7 +208,12 @@ def _target_gate(made: Audit, target: Any) -> list[Gate]:
 
 
 def _found_settings(
-    source: FilePath, options: Sketching, setting: str, parameters: dict[str, Any], seed: int | None
+    source: FilePath,
+    options: Sketching,
+    setting: str,
+    parameters: dict[str, Any],
+    seed: int | None,
+    beside: pl.DataFrame | None,
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """List the deltas (or k) to release with, the first that passes, and all that were tried."""
     from tulle.sketch._records import as_records
@@ -223,7 +229,8 @@ def _found_settings(
         )
     records = as_records(os.fspath(source), options.text)
     assert records is not None
-    return _sketch_audit.find_settings(setting, records, target, as_generator(seed), **parameters)
+    rng = as_generator(seed)
+    return _sketch_audit.find_settings(setting, records, target, rng, beside, **parameters)
 
 
 def _beside(source: FilePath, options: Sketching) -> tuple[pl.DataFrame | None, int]:

@@ -222,6 +222,7 @@ def stream(
     policy: str | os.PathLike[str] | None = None,
     target: str | None = None,
     levels: str | None = None,
+    person: str | None = None,
     kind: str | None = None,
     follow: bool = False,
     restart: str | None = None,
@@ -247,7 +248,7 @@ def stream(
     if report is not None and not Path(state).exists():  # a stream that resumes renews its report
         refuse_existing(report, force=force)
     signer = signing_key(sign_key)
-    settings = Settings(policy, target, levels, options)
+    settings = Settings(policy, target, levels, person, options)
 
     from tulle.stream._checkpoints import Checkpoint, locked
 

@@ -285,7 +285,7 @@ class StreamCondenser(BaseEstimator):
         fitted = self._require_groups()
         _check_size("sample", n_samples)
         shown = [state.groups for state in fitted.states.values()]
-        forms = {name: replace(form, shown=form.counts) for name, form in fitted.forms.items()}
+        forms = {name: form.whole() for name, form in fitted.forms.items()}
         return self._drawn(shown, n_samples, fitted.encoder, forms, fitted.next_draw())
 
     @alone

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import polars as pl
+
 from tulle._commands._columns import (
     column_entries,
     column_of,
@@ -15,22 +18,24 @@ from tulle._commands._columns import (
     unit_of,
     words_of,
 )
+from tulle._commands._condensing import Condensing
 from tulle._commands._decision import UNAUDITED
+from tulle._random import seed_policy
+from tulle._report.model import Promise
+from tulle._types import FilePath
+from tulle.auditing import Audit
+from tulle.auditing._database import ComparedPeople
+from tulle.auditing._pictures import group_section, left_out_section, notes_section, rules_section
+from tulle.auditing._splits import Splits, audit_of_splits
+from tulle.auditing._tables import Aligned
+from tulle.auditing.audit import audit_people, audited, unaudited
+from tulle.io.read import codes_as_text, read_like
+from tulle.releases import Manifest
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:
     from warnings import WarningMessage
 
-    import polars as pl
-
-    from tulle._commands._condensing import Condensing
-    from tulle._report.model import Promise
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
-    from tulle.auditing._database import ComparedPeople
-    from tulle.auditing._splits import Splits
-    from tulle.auditing._tables import Aligned
-    from tulle.releases import Manifest
 
 RESTS_ON = "people that what is shown rests on, at least"
 _SHARE = "share of the source that breaks it"  # of the owner's figures
@@ -86,8 +91,6 @@ def notes_of(condenser: Any, columns: list[Column], release: pl.DataFrame) -> li
 def summary_of(
     condenser: Any, tables: Aligned, apart: pl.DataFrame | None, found: Audit
 ) -> dict[str, Any]:
-    import numpy as np
-
     counts = condenser.counts_
     return {
         "records": len(tables.original),
@@ -116,9 +119,6 @@ def manifest_of(
     apart: pl.DataFrame | None,
     chosen: dict[str, Any],
 ) -> Manifest:
-    from tulle._random import seed_policy
-    from tulle.releases import Manifest
-
     condenser, release, options = made.condenser, made.release, made.options
     by_class = hasattr(condenser, "classes_")
     asked = column_of(columns, Role.LEVEL) is not None
@@ -166,8 +166,6 @@ def compared_frames(
     columns: list[Column],
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame | None]:
     """Return the tables, a control that is a file in the types of the others."""
-    from tulle.io.read import codes_as_text, read_like
-
     if control is None:
         return original, release, apart
     person = [column.name for column in columns if column.role is Role.PERSON]
@@ -183,16 +181,6 @@ def audited_release(
     made: Made, splits: Splits | None, columns: list[Column], command: str, *, whole: bool
 ) -> Audit:
     """Return the audit, with what only the maker of the release knows."""
-    from tulle._random import seed_policy
-    from tulle.auditing._pictures import (
-        group_section,
-        left_out_section,
-        notes_section,
-        rules_section,
-    )
-    from tulle.auditing._splits import audit_of_splits
-    from tulle.auditing.audit import audit_people, audited, unaudited
-
     condenser, release, tables, options = made[:4]
     asked = column_of(columns, Role.LEVEL) is not None
     k = max(min(condenser.rests_on_.values()), 2)  # not a level, which is one person's own

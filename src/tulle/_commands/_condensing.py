@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import SMALL_CLASSES
@@ -11,16 +13,12 @@ from tulle._commands._columns import class_column, column_of
 from tulle._commands._copies import draw_rows
 from tulle._commands._decision import refuse_two_controls
 from tulle._commands._options import Options
+from tulle._types import FilePath
+from tulle.condense.class_condenser import ClassCondenser
+from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, ParameterError
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.condense.class_condenser import ClassCondenser
-    from tulle.condense.condenser import Condenser
-    from tulle.table.split import Rows
+from tulle.table.split import Rows
 
 
 @dataclass(frozen=True)
@@ -141,8 +139,6 @@ def further_copies(
 def condenser_of(
     columns: list[Column], target: Column | None, rules: tuple[str, ...] | None, options: Condensing
 ) -> Condenser:
-    from tulle.condense.condenser import Condenser
-
     return Condenser(
         grouping=options.grouping,
         time_budget=options.time,
@@ -169,8 +165,6 @@ def group_size(options: Condensing) -> int:
 
 
 def class_condenser_of(template: Condenser, options: Condensing) -> ClassCondenser:
-    from tulle.condense.class_condenser import ClassCondenser
-
     return ClassCondenser(
         template,
         k=options.k,

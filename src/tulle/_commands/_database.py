@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
 
 from tulle._checks import check_int
 from tulle._commands._columns import column_entries
@@ -16,20 +19,22 @@ from tulle._commands._linked import LinkedTables, file_of, open_linked, refuse_n
 from tulle._commands._options import Options
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
+from tulle._random import as_generator, seed_policy, spawn
+from tulle._shape.model import LEAF_PIECE
+from tulle._types import FilePath
+from tulle.auditing import Audit
+from tulle.auditing._database import ComparedPeople
+from tulle.auditing._pictures import left_out_section, notes_section, rules_section, size_section
+from tulle.auditing._splits import Splits, attack_linked_splits, audit_of_splits, bounds
+from tulle.auditing.audit import audit_people, unaudited_people
+from tulle.database.condenser import DatabaseCondenser
+from tulle.database.database import Database
 from tulle.errors import DataError, ParameterError, PrivacyError, TulleError
+from tulle.exploring._choice import Climbed, climb, sizes_for
+from tulle.exploring._points import Point, Round, Spec, worst
+from tulle.io.write import put_table
+from tulle.releases import Manifest, write_part, write_parts
 from tulle.table.schema import Kind, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
-    from tulle.auditing._database import ComparedPeople
-    from tulle.auditing._splits import Splits
-    from tulle.database.database import Database
-    from tulle.exploring._choice import Climbed
-    from tulle.exploring._points import Point, Round
-    from tulle.releases import Manifest
 
 METHOD = "condensation of linked tables"
 _OTHERS = (  # options that are those of a single table
@@ -70,8 +75,6 @@ def condense_linked(
 
     ``refused`` are arguments that only a single table has. Returns the parts of ``Condensed``.
     """
-    from tulle.auditing._pictures import size_section
-
     given: Any = options
     _refuse_others(options, refused)
     refuse_no_folder(output, "--output")
@@ -132,8 +135,6 @@ class _LinkedWork:
 
     def finished(self) -> tuple[LinkedRelease, Climbed]:
         """Return the release to write, and how it was found."""
-        from tulle.exploring._choice import Climbed, climb, sizes_for
-
         if self.chooses:
             sizes = sizes_for(self.original.database.n_people, quick=self.options.quick)
             climbed = climb(sizes, self.measured, fresh=self.apart is None)
@@ -144,8 +145,6 @@ class _LinkedWork:
 
     def measured(self, k: int | None, round: Round) -> Point:
         """Make the release at a k, and judge it; one that cannot be made ends the search."""
-        from tulle.exploring._points import Point, Spec, worst
-
         spec, people = Spec(round, self.options.synthesis, k=k), self.original.database.n_people
         options = self.options if k is None else replace(self.options, k=k)
         try:
@@ -168,11 +167,6 @@ class _LinkedWork:
         """Attack releases of parts of the people; None where others are there to compare with."""
         if not options.audit or (self.apart is not None and round == "whole"):
             return None
-        import numpy as np
-
-        from tulle._random import as_generator
-        from tulle.auditing._splits import attack_linked_splits, bounds
-
         people, seed = self.original.database.n_people, options.seed
         count, most = bounds(people, choosing=round == "quick", quick=options.quick)
 
@@ -204,14 +198,10 @@ def _refuse_others(options: Any, refused: Mapping[str, Any]) -> None:
 
 def _seed_apart(seed: int | None) -> Any:
     """Return a generator of its own: with the same seed, the members are drawn as before."""
-    from tulle._random import as_generator, spawn
-
     return spawn(as_generator(seed), 1)[0]
 
 
 def _made(original: LinkedTables, apart: LinkedTables | None, options: Any) -> LinkedRelease:
-    from tulle.database.condenser import DatabaseCondenser
-
     condenser = DatabaseCondenser(
         k=10 if options.k is None else options.k,
         rules=options.policy.rules,
@@ -284,8 +274,6 @@ def _refuse_unlinked(made: LinkedRelease) -> None:
 
 def _refuse_rare(made: LinkedRelease, table: str, column: str) -> None:
     """Raise if a released word of the original is one that fewer than k people hold."""
-    import polars as pl
-
     series = made.original.database.tables[table][column]
     if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return
@@ -301,8 +289,6 @@ def _refuse_rare(made: LinkedRelease, table: str, column: str) -> None:
 
 
 def _compared(made: LinkedRelease) -> ComparedPeople:
-    from tulle.auditing._database import ComparedPeople
-
     apart = None if made.apart is None else made.apart.database
     released = made.original.like(made.frames)
     return ComparedPeople(made.original.database, released, apart, made.original.columns)
@@ -312,11 +298,6 @@ def _audited(
     made: LinkedRelease, splits: Splits | None, options: Any, command: str, *, whole: bool
 ) -> Audit:
     """Return the audit of people, with the guarantee in words."""
-    from tulle._random import seed_policy
-    from tulle.auditing._pictures import left_out_section, notes_section, rules_section
-    from tulle.auditing._splits import audit_of_splits
-    from tulle.auditing.audit import audit_people, unaudited_people
-
     people = _compared(made)
     k, title = max(made.condenser.k, 2), "Condensed tables"
     if splits is not None:
@@ -360,8 +341,6 @@ def guarantee_text(people: int, rests_on: Mapping[str, int], share: float | None
     >>> guarantee_text(500, {"visits: a category": 20}).partition(". ")[0]
     '500 released people; none is a person of the data'
     """
-    from tulle._shape.model import LEAF_PIECE
-
     fewest = min(rests_on.values())
     leaf = min((n for piece, n in rests_on.items() if LEAF_PIECE in piece), default=fewest)
     text = (
@@ -402,9 +381,6 @@ def _rests_on(condenser: Any) -> dict[str, int]:
 def _manifest(
     made: LinkedRelease, source: dict[str, Any], options: Any, tried: list[dict[str, Any]]
 ) -> Manifest:
-    from tulle._random import seed_policy
-    from tulle.releases import Manifest
-
     condenser, rests_on = made.condenser, _rests_on(made.condenser)
     people, fewest = made.people, min(rests_on.values())
     links = {
@@ -445,9 +421,6 @@ def _manifest(
 
 def _write(job: Job, made: LinkedRelease, manifest: Manifest, found: Audit, suffix: str) -> None:
     """Write one file a table and the manifest; only the report where the verdict is bad."""
-    from tulle.io.write import put_table
-    from tulle.releases import write_part, write_parts
-
     try:
         decided(found, job.accepted)
     except Refused:

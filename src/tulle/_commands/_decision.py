@@ -7,24 +7,24 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from tulle._commands._copies import Put, written_beside
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
+from tulle._report.editions import edition_of
+from tulle._report.model import Judgement, Verdict
+from tulle._types import FilePath
+from tulle.auditing import Audit
 from tulle.errors import ParameterError, PrivacyError, TulleError
-from tulle.io._formats import display_name, refuse_read_only
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from tulle._report.model import Judgement, Verdict
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
-    from tulle.io._dialect import Dialect
-    from tulle.io._statistics_files import FileLabels
-    from tulle.keys import SigningKey
-    from tulle.releases import Manifest
-    from tulle.releases.manifest import Draft
+from tulle.io._dialect import Dialect
+from tulle.io._formats import Format, display_name, format_of, refuse_read_only
+from tulle.io._statistics_files import FileLabels
+from tulle.io.write import put_table
+from tulle.keys import SigningKey
+from tulle.releases import Manifest, has_manifest, read_manifest, releasing
+from tulle.releases.manifest import Draft
 
 UNAUDITED = "run this again without --no-audit"
 _LONGEST = 1000  # letters of a reason: it goes into the manifest
@@ -123,8 +123,6 @@ class Job:
 
     def releasing(self) -> AbstractContextManager[Draft]:
         """Open the release, to write its data and then its manifest."""
-        from tulle.releases import releasing
-
         return releasing(self.output, sources=self.sources, sign_key=self.signer, force=self.force)
 
     def write(
@@ -142,10 +140,6 @@ class Job:
         tried to find k, if it was. What goes ``beside`` it is written first, and named in the
         manifest.
         """
-        from tulle.io._dialect import Dialect
-        from tulle.io._formats import Format, format_of
-        from tulle.io.write import put_table
-
         try:
             decided(found, self.accepted, chosen)
         except Refused:  # whoever asked for a report needs it most where nothing is released
@@ -174,8 +168,6 @@ class Job:
 
     def _manifest(self) -> Manifest | None:
         """Return the manifest that is at the place of the release."""
-        from tulle.releases import has_manifest, read_manifest
-
         try:
             there = self.report is not None and has_manifest(self.output)
             return read_manifest(self.output) if there else None
@@ -192,8 +184,6 @@ class Job:
 
 def public_verdict(found: Audit) -> dict[str, Any]:
     """Return the verdict in figures that nobody is behind alone; levels only for a tiny table."""
-    from tulle._report.editions import edition_of
-
     try:
         verdict: Mapping[str, Any] = edition_of(found.result, "public")["verdict"]
     except PrivacyError:

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
+
 from tulle._commands._columns import (
     class_column,
     column_of,
@@ -36,20 +38,25 @@ from tulle._commands._condensing import (
 from tulle._commands._decision import Job, Refused, decided, with_verdict
 from tulle._commands._memory import EngineOf, half_of_memory, parse_size, refuse_repeated
 from tulle._commands._sources import source_entry
+from tulle._large.facts import Apart, HashSample, Sampled, person_keys, row_keys, sample_rows
 from tulle._plurals import counted
+from tulle._random import as_generator
+from tulle._threads import cores
+from tulle._types import FilePath
+from tulle.auditing._database import compared_rows
+from tulle.auditing._tables import align_made
+from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, ParameterError
+from tulle.io._dialect import Dialect
 from tulle.io._formats import Format, display_name, format_of, is_compressed
+from tulle.io.read import open_table
+from tulle.io.write import put_table
+from tulle.releases import Manifest, write_part, write_parts
 from tulle.table.schema import Column, Role, Schema
+from tulle.table.split import check_part
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from tulle._large.facts import Apart, Sampled
     from tulle._large.plan import PartedRelease, Units
-    from tulle._types import FilePath
-    from tulle.condense.condenser import Condenser
-    from tulle.io._dialect import Dialect
-    from tulle.releases import Manifest
 
 _STRANGERS = 20_000  # rows of people kept apart that a release is attacked with
 
@@ -81,9 +88,6 @@ def condense_large(
 ) -> Condensed:
     """Condense a table in blocks on this machine, and write the release as a folder of parts."""
     from tulle._large.machine import Budget, Machine
-    from tulle._threads import cores
-    from tulle.io._dialect import Dialect
-    from tulle.io.read import open_table
 
     refuse_in_blocks(options)
     opened = open_table(source)
@@ -116,8 +120,6 @@ def refuse_single_file(output: FilePath) -> None:
 
 def seed_words(options: Condensing) -> tuple[int, ...]:
     """Return the secret that everything random in a release of many parts follows from."""
-    from tulle._random import as_generator
-
     return tuple(as_generator(options.seed).integers(2**63, size=4).tolist())
 
 
@@ -166,9 +168,6 @@ def plan_table(
     sample: Sampled, columns: list[Column], options: Condensing, seed: tuple[int, ...]
 ) -> LargeTable:
     """Return what is decided about a table, or raise if blocks cannot meet what is asked."""
-    from tulle._large.facts import Apart
-    from tulle.table.split import check_part
-
     refuse_unused(sample.rows, columns, options)
     rows = without_opaque(sample.rows, columns)
     known = [column for column in columns if column.name in rows.columns]
@@ -195,16 +194,12 @@ class Strangers:
     """Rows of people who are kept apart, and how many there are."""
 
     def __init__(self, apart: Apart, records: int) -> None:
-        from tulle._large.facts import HashSample
-
         self.records = 0
         self.sample = HashSample.of_table(_STRANGERS, records)
         self._apart = apart
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take in those of a batch who are kept apart."""
-        from tulle._large.facts import person_keys, row_keys
-
         some, person = frame.filter(self._apart.among(frame)), self._apart.person
         keys = row_keys(some, 0) if person is None else person_keys(some[person], 0)
         self.records += some.height
@@ -232,9 +227,6 @@ class PartWriter(NamedTuple):
 
     def write(self, folder: Path, number: int, frame: pl.DataFrame) -> WrittenPart:
         """Write a part."""
-        from tulle.io.write import put_table
-        from tulle.releases import write_part
-
         if not folder.is_dir():
             raise DataError("a worker does not see the folder of the release: it must be shared")
         frame = frame.select(name for name in self.columns if name in frame.columns)
@@ -269,9 +261,7 @@ class PartsMade:
         columns: Sequence[Column] | None = None,
     ) -> Manifest:
         """Look at a table, condense it and write all parts, or nothing."""
-        from tulle._large.facts import sample_rows
         from tulle._large.plan import condense_blocks
-        from tulle.releases import write_parts
 
         job, options = self.job, self.options
         refuse_single_file(job.output)
@@ -315,9 +305,6 @@ class PartsMade:
 
     def _judged(self, made: PartedRelease) -> Manifest:
         """Attack the release as one in memory is, and return its manifest."""
-        from tulle.auditing._database import compared_rows
-        from tulle.auditing._tables import align_made
-
         job, table = self.job, self.table
         members, released = made.attacked
         names = [name for name in table.sample.rows.columns if name in released.columns]

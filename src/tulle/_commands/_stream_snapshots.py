@@ -23,6 +23,8 @@ from tulle._random import as_generator
 from tulle._report.model import Promise, Result, Section
 from tulle._report.words import attack_label
 from tulle._types import Floats, Ints
+from tulle.auditing._splits import attack_splits, audit_of_splits, bounds
+from tulle.auditing._tables import align_made
 from tulle.auditing.audit import Audit
 from tulle.condense._synthesis import synthesize
 from tulle.errors import DataError, TulleError
@@ -235,8 +237,6 @@ JUDGED = 4_000  # records
 
 def judge(records: pl.DataFrame, settings: Settings) -> Audit | None:
     """Audit snapshots of streams of parts of these records; None if these are too few."""
-    from tulle.auditing._splits import attack_splits, audit_of_splits, bounds
-    from tulle.auditing._tables import align_made
 
     def make(part: pl.DataFrame, seed: int) -> pl.DataFrame:
         condenser = settings.condenser(min(settings.options.init, part.height), seed)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import BASELINES
@@ -20,17 +22,22 @@ from tulle._commands._decision import Job, refuse_two_controls
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
 from tulle._commands.split import drawn_apart
+from tulle._random import as_generator, seed_policy
+from tulle._report.model import Given, Judgement
+from tulle._types import FilePath
+from tulle.auditing import Audit
+from tulle.auditing._tables import align_made
+from tulle.auditing.audit import audited
+from tulle.baselines.generalize import generalize
+from tulle.baselines.randomize import randomize, shares_of_numbers, shares_of_values
+from tulle.baselines.rotate import rotate, turned_back
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
+from tulle.io._statistics_files import shown_in
+from tulle.io.read import read_table, read_written
+from tulle.io.write import write_table
+from tulle.releases import Manifest, read_manifest
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._report.model import Given, Judgement
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
-    from tulle.releases import Manifest
 
 RANDOMISED = "randomisation"
 LIMITS = {
@@ -124,13 +131,6 @@ def baseline(
     options = resolve("baseline", Comparing(), policy, given)
     _refuse_contradictions(options, control)
 
-    from tulle._random import as_generator
-    from tulle.auditing._tables import align_made
-    from tulle.auditing.audit import audited
-    from tulle.baselines.rotate import turned_back
-    from tulle.io._statistics_files import shown_in
-    from tulle.io.read import read_written
-
     original, dialect = read_written(source)
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to release")
@@ -178,8 +178,6 @@ def _released(
 ) -> tuple[pl.DataFrame, dict[str, Any], dict[str, Any]]:
     """Return the release, what can be counted about it, and what a receiver may know of it."""
     if options.method == "generalize":
-        from tulle.baselines.generalize import generalize
-
         made = generalize(original, options.k, columns=columns, means=True)
         sizes = made.counts
         return (
@@ -192,16 +190,12 @@ def _released(
             {"k": options.k},
         )
     if options.method == "rotate":
-        from tulle.baselines.rotate import rotate
-
         noise = options.noise or 0.0
         turned = rotate(
             original, options.components, noise=noise, columns=columns, random_state=options.seed
         )
         counts = {"dimensions": turned.matrix.shape[0], "components": turned.matrix.shape[1]}
         return turned.release, counts, {"noise": noise}
-    from tulle.baselines.randomize import randomize
-
     noise = 0.5 if options.noise is None else options.noise
     drawn = randomize(
         original, noise=noise, keep=options.keep, columns=columns, random_state=options.seed
@@ -214,13 +208,6 @@ def recover(
     source: FilePath, output: FilePath, *, bins: int = 20, force: bool = False
 ) -> Recovered:
     """Write what the columns of a randomised release looked like before, from its manifest."""
-    import polars as pl
-
-    from tulle.baselines.randomize import shares_of_numbers, shares_of_values
-    from tulle.io.read import read_table
-    from tulle.io.write import write_table
-    from tulle.releases import read_manifest
-
     check_files({"INPUT": source}, writes={"--output": output}, force=force)
     check_int("baseline", "bins", bins, 2)
     made = read_manifest(source)
@@ -254,9 +241,6 @@ def _manifest(
     counts: dict[str, Any],
     made_with: dict[str, Any],
 ) -> Manifest:
-    from tulle._random import seed_policy
-    from tulle.releases import Manifest
-
     held = _HELD[options.method]
     if options.method == "generalize":
         holds = counts["smallest_group"] >= options.k

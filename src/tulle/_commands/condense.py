@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from tulle._commands._columns import (
     column_of,
@@ -41,19 +44,23 @@ from tulle._commands._memory import is_large
 from tulle._commands._options import resolve
 from tulle._commands._sources import source_entry
 from tulle._commands.split import drawn_apart
+from tulle._random import as_generator
+from tulle._report.codebook import codebook
+from tulle._report.verdict import inferred
+from tulle._types import FilePath
+from tulle.auditing._database import compared_rows
+from tulle.auditing._pictures import size_section
+from tulle.auditing._splits import Splits, attack_splits, bounds
+from tulle.auditing._tables import align_made
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
+from tulle.exploring._choice import Climbed, climb, sizes_for
+from tulle.exploring._points import Point, Round, Spec, worst
 from tulle.io._formats import display_name, format_of
+from tulle.io._statistics_files import FileLabels, shown_in
+from tulle.io.read import read_written
 from tulle.releases import refuse_folder
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.auditing._splits import Splits
-    from tulle.exploring._choice import Climbed
-    from tulle.exploring._points import Point, Round
-    from tulle.table.split import Rows
+from tulle.table.split import Rows, units_of
 
 
 def condense(
@@ -100,10 +107,6 @@ def condense(
     refuse_folder(output)
     with options.naming():
         check_beside(output, options, force=force)
-
-    from tulle.auditing._pictures import size_section
-    from tulle.io._statistics_files import shown_in
-    from tulle.io.read import read_written
 
     original, dialect = read_written(source)
     if original.height == 0:
@@ -170,7 +173,6 @@ def _ledger(
     """Measure how far estimates lie from the original's, if that is asked for."""
     if not options.ledger:
         return None
-    from tulle._random import as_generator
     from tulle.estimating.ledger import error_ledger, without_codes
 
     rng = as_generator(options.seed)
@@ -196,11 +198,7 @@ def _ledger(
 
 
 def _codebook(made: Made, columns: list[Column], dialect: Any, output: FilePath) -> dict[str, Any]:
-    from tulle._report.codebook import codebook
-
     least = max(min(made.condenser.rests_on_.values()), 2)
-    from tulle.io._statistics_files import FileLabels
-
     labels = dialect.columns if isinstance(dialect, FileLabels) else {}
     return codebook(made.release, columns, labels, least, display_name(output))
 
@@ -233,8 +231,6 @@ class _Work:
 
     def finished(self) -> tuple[Made, Climbed]:
         """Return the release to write, and how it was found."""
-        from tulle.exploring._choice import Climbed, climb, sizes_for
-
         if self.chooses:
             sizes = sizes_for(self.people, quick=self.options.quick)
             climbed = climb(sizes, self.measured, fresh=not self.by_hand)
@@ -249,17 +245,12 @@ class _Work:
     @property
     def people(self) -> int:
         """How many people are in the table."""
-        from tulle.table.split import units_of
-
         person = column_of(self.known, Role.PERSON)
         name = None if person is None else person.name
         return len(set(units_of(self.original, name).tolist()))
 
     def at(self, k: int | None) -> Made:
         """Return the release of everybody at a k; None stands for what the options say."""
-        from tulle.auditing._database import compared_rows
-        from tulle.auditing._tables import align_made
-
         if k not in self.made:
             options = self._sized(k)
             with warnings.catch_warnings(record=True) as warned:
@@ -281,8 +272,6 @@ class _Work:
 
     def measured(self, k: int | None, round: Round) -> Point:
         """Make the release at a k, and judge it; one that cannot be made ends the search."""
-        from tulle.exploring._points import Point, Spec, worst
-
         spec = Spec(round, self.options.synthesis, k=k)
         try:
             made = self.at(k)
@@ -308,11 +297,6 @@ class _Work:
         """Attack releases of parts of the people; None where others are there to compare with."""
         if not self.options.audit or (self.by_hand and round == "whole"):
             return None
-        import numpy as np
-
-        from tulle._random import as_generator
-        from tulle.auditing._splits import attack_splits, bounds
-
         count, most = bounds(self.people, choosing=round == "quick", quick=self.options.quick)
         # a part is tried, and never released: it may break rules
         options, seed = replace(self._sized(k), accept_broken_rules=True), self.options.seed
@@ -346,8 +330,6 @@ class _Work:
 
         The column is the one that can be inferred best.
         """
-        from tulle._report.verdict import inferred
-
         if not self.chooses or self.by_hand or climbed.passed or not climbed.point.attacks:
             return ""
         name, k = inferred(climbed.point.attacks), climbed.point.spec.k

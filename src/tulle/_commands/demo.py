@@ -10,9 +10,12 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from tulle._commands.condense import condense
+from tulle._files import atomic_write
 from tulle._report.model import Verdict
+from tulle.datasets import quest
 from tulle.errors import ParameterError
 from tulle.io.write import write_table
+from tulle.rules.containers import as_baskets
 
 K = 20
 
@@ -31,9 +34,6 @@ def draw_baskets(
 ) -> dict[str, Any]:
     """Write baskets of the Quest generator, such as T10I4D1000, to a file of baskets."""
     from tulle._commands._baskets import put_baskets
-    from tulle._files import atomic_write
-    from tulle.datasets import quest
-    from tulle.rules.containers import as_baskets
 
     sizes = re.fullmatch(r"T(\d{1,4})\.?I(\d{1,4})\.?D(\d{1,7})(K?)", form, re.IGNORECASE)
     if sizes is None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tulle._commands._sources import check_files
+from tulle._types import FilePath
 from tulle.errors import GateError
 from tulle.io._formats import display_name
-
-if TYPE_CHECKING:
-    from tulle._types import FilePath
 
 
 class Estimated(NamedTuple):

@@ -10,25 +10,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._attacks.result import AttackFigures
+from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import LOOKAHEADS, SHARED, VICTIMS
+from tulle._commands import share
 from tulle._commands._decision import Job, decided, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
 from tulle._plurals import counted
-from tulle._random import seed_policy
+from tulle._progress import bar
+from tulle._random import as_generator, seed_policy
+from tulle._report.model import Chart, Given, Guarantee, Judgement, Section
+from tulle._types import FilePath
+from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import Format, format_of
+from tulle.io.write import put_table
+from tulle.releases import Manifest
+from tulle.rules._sensitive import Thresholds, drawn_margins
+from tulle.rules.containers import is_table_name, shuffled
+from tulle.rules.mine import SCENARIOS, choose_rules
 from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, support_count
+from tulle.transactions import Transactions
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    from tulle._attacks.result import AttackFigures
-    from tulle._report.model import Chart, Given, Guarantee, Judgement, Section
-    from tulle._types import FilePath
-    from tulle.auditing.audit import Audit
-    from tulle.releases import Manifest
     from tulle.rules.hider import Report, RuleHider
-    from tulle.transactions import Transactions
 
 # The report of ``tulle hide``: what hiding cost, and for the owner each rule before and after.
 
@@ -52,9 +59,6 @@ def recovery(
 
     ``original`` are the baskets before, if they are in the order of the release.
     """
-    from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
-    from tulle._random import as_generator
-
     if released.unknown is not None or options.min_support is None:
         return {}
     support = support_count("hide", options.min_support, len(released))
@@ -222,7 +226,6 @@ def preview(
         options = _settled(chosen, stream=False)
         wishes = _wishes(source, rules, choose, options, seed)
         from tulle._commands._baskets import open_file
-        from tulle._progress import bar
 
         baskets = open_file(source, options.basket, options.item).baskets
         rows = []
@@ -277,8 +280,6 @@ class _HideRun(NamedTuple):
 
     def whole(self) -> Hidden:
         from tulle._commands._baskets import open_file, put_baskets
-        from tulle._random import as_generator
-        from tulle.rules.containers import is_table_name, shuffled
 
         options, wishes = self.options, self.wishes
         opened = open_file(self.source, options.basket, options.item, tuple(options.keep))
@@ -307,9 +308,6 @@ class _HideRun(NamedTuple):
 
     def rules(self) -> Hidden:
         """Share rules instead of baskets."""
-        from tulle._commands import share
-        from tulle.io.write import put_table
-
         made = share.shared_rules(
             self.source, self.job.output, self.wishes, self.options, self.job.command
         )
@@ -323,8 +321,6 @@ class _HideRun(NamedTuple):
     def streamed(self) -> Hidden:
         """Hide window by window, in bounded memory."""
         from tulle._commands._baskets import list_blocks, put_blocks
-        from tulle._random import as_generator
-        from tulle.rules._sensitive import Thresholds, drawn_margins
         from tulle.rules._stream import HidingStream
 
         options = self.options
@@ -356,8 +352,6 @@ class _HideRun(NamedTuple):
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         """Make the report of what was verified, and of the attacks."""
-        from tulle.auditing.audit import Audit
-
         hidden, held = summary["rules_hidden"], _held(self.wishes, self.options)
         untried = (
             "give --min-support and --min-confidence, which a recovery of the rules needs, and do "
@@ -397,8 +391,6 @@ class _HideRun(NamedTuple):
         verdict: dict[str, Any],
         held: str | None = None,
     ) -> Manifest:
-        from tulle.releases import Manifest
-
         options, rules = self.options, self.wishes.rules
         asked = ["min_support", "min_confidence"]
         if options.disclosure is not None:  # thresholds then only serve to measure
@@ -461,7 +453,6 @@ def _wishes(
             raise ParameterError("is for --choose", subject=options.word("support_of"))
         return read_rules(rules)
     from tulle._commands._baskets import open_file
-    from tulle.rules.mine import SCENARIOS, choose_rules
 
     scenario, _, number = str(choose).partition(":")
     if scenario not in SCENARIOS or not (number.isdecimal() or not number):
@@ -487,8 +478,6 @@ def _wishes(
 
 
 def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options: Hiding) -> None:
-    from tulle.rules.containers import is_table_name
-
     if options.method != "swa":
         raise ParameterError("--stream uses the sliding window: drop --method, or pass swa")
     lists = [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from tulle._checks import check_flag, check_share
 from tulle._commands import _sketch_audit
@@ -21,16 +22,14 @@ from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
 from tulle._report.editions import K
+from tulle._report.model import Gate
 from tulle._types import FilePath
+from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
+from tulle.releases import Manifest
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._report.model import Gate
-    from tulle.auditing.audit import Audit
-    from tulle.releases import Manifest
     from tulle.sketch._records import SparseRecords
     from tulle.sketch.sketcher import Sketcher
     from tulle.sketch.sketches import Sketches
@@ -233,8 +232,6 @@ def _beside(source: FilePath, options: Sketching) -> tuple[pl.DataFrame | None, 
     """
     if not options.keep:
         return None, 0
-    import polars as pl
-
     from tulle.sketch._records import fields_beside
 
     if options.text in options.keep:

@@ -6,23 +6,25 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from tulle._commands._columns import column_of
 from tulle._commands._linked import file_of, is_linked, open_linked, refuse_no_folder, suffix_of
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
 from tulle._files import OutputExists
+from tulle._random import as_generator, spawn
+from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
+from tulle.guessing.columns import infer_columns
 from tulle.io._formats import display_name, existing_file, format_of
+from tulle.io.read import read_schema, read_written
+from tulle.io.write import write_table
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.table.split import Rows
+from tulle.table.split import Rows, split_rows
 
 
 class Divided(NamedTuple):
@@ -50,10 +52,6 @@ def split_file(
     reads = {"INPUT": source, "--policy": policy}
     writes = {"--output": output, "--control": control}
     check_files(reads, writes=writes, folders=("INPUT",), force=force)
-
-    from tulle.io.read import read_written
-    from tulle.io.write import write_table
-    from tulle.table.split import split_rows
 
     table, dialect = read_written(source)
     if table.height == 0:
@@ -84,8 +82,6 @@ def _split_linked(
     force: bool,
 ) -> Divided:
     """Write two folders with all tables, each person in one of them with all rows."""
-    from tulle.io.write import write_table
-
     for word, given in (("--person", person), ("--target", target)):
         if given is not None:
             raise ParameterError(
@@ -134,9 +130,6 @@ def drawn_apart(
     """Return which rows a command keeps out of its release, if a share of them is asked for."""
     if share is None:
         return None
-    from tulle._random import as_generator, spawn
-    from tulle.table.split import split_rows
-
     # a generator of its own: with the same seed, the members are condensed as they were before
     rng = spawn(as_generator(seed), 1)[0]
     person, target = _name(columns, Role.PERSON), _name(columns, Role.TARGET)
@@ -145,8 +138,6 @@ def drawn_apart(
 
 
 def known_columns(table: pl.DataFrame, policy: FilePath | None) -> list[Column]:
-    from tulle.guessing.columns import infer_columns
-
     declared = [] if policy is None else load_policy(policy, table.columns).resolve(table.columns)
     return declared or infer_columns(table)
 
@@ -165,8 +156,6 @@ def _name(columns: list[Column], role: Role) -> str | None:
 
 def _unread(table: pl.DataFrame, output: FilePath) -> list[str]:
     """Say which columns a file without types gives back in another type: the rest decided it."""
-    from tulle.io.read import read_schema
-
     found = read_schema(output)
     other = [name for name in table.columns if found[name] != table.schema[name]]
     if not other:

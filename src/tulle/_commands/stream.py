@@ -22,14 +22,14 @@ from tulle._files import refuse_existing
 from tulle._plurals import counted
 from tulle._progress import bar, log
 from tulle._random import seed_policy
+from tulle._report.model import Result, Verdict
+from tulle.auditing.audit import Audit
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey, SigningKey
 from tulle.table.schema import Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
-    from tulle._report.model import Result, Verdict
-    from tulle.auditing.audit import Audit
     from tulle.stream._checkpoints import Checkpoint, Resumption, StreamTally
     from tulle.stream._sources import Lines, Position, Source
 
@@ -388,13 +388,11 @@ class _Run:
 
     def _unattacked(self) -> Verdict:
         from tulle._commands._stream_snapshots import unattacked
-        from tulle.auditing.audit import Audit
 
         return Audit(unattacked(self.settings.options.k)).verdict
 
     def report(self, path: str | os.PathLike[str], command: str) -> Verdict:
         from tulle._commands._stream_snapshots import stream_result
-        from tulle.auditing.audit import Audit
 
         assert self.source is not None
         if self.intake.condenser is None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tulle._commands._sources import sources_read
+from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.io._formats import display_name, existing_file
 from tulle.keys import PublicKey
 from tulle.releases import has_manifest, read_manifest, verify_release
-
-if TYPE_CHECKING:
-    from tulle._types import FilePath
 
 
 class Verified(NamedTuple):

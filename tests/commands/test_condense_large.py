@@ -61,7 +61,7 @@ def test_a_table_that_fits_is_refused_before_it_is_read_if_it_would_replace_part
     release = tmp_path / "release.csv"
     assert run(source, "-o", release, "--k", 7).exit_code == 0
     monkeypatch.setattr(_memory, "needed", lambda source: 0.0)
-    monkeypatch.setattr("tulle.io.read.read_table", None)
+    monkeypatch.setattr("tulle._commands.condense.read_written", None)
     result = run(source, "-o", release, "--k", 7, "--force")
     assert isinstance(result.exception, OutputExists)
     assert all(row["holds"] for row in verify_release(release))

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from tulle import hospital, read_manifest, read_table, verify_release
+from tulle._commands import _database, split
 from tulle._commands._decision import Refused
 from tulle._commands.audit import audit_files, check_outcome
 from tulle._commands.condense import condense
@@ -367,9 +368,7 @@ def test_an_interruption_leaves_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import tulle.io.write
-
-    put, calls = tulle.io.write.put_table, []
+    put, calls = _database.put_table, []
 
     def interrupted(*args: Any, **named: Any) -> None:
         calls.append(1)
@@ -377,7 +376,7 @@ def test_an_interruption_leaves_nothing(
             raise stop
         put(*args, **named)
 
-    monkeypatch.setattr(tulle.io.write, "put_table", interrupted)
+    monkeypatch.setattr(_database, "put_table", interrupted)
     with pytest.raises(stop):
         quickly(folder, tmp_path / "release", policy)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
@@ -405,9 +404,7 @@ def test_a_release_and_its_report_are_written_both_or_neither(
 def test_an_interrupted_split_leaves_nothing(
     folder: Path, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import tulle.io.write
-
-    write, calls = tulle.io.write.write_table, []
+    write, calls = split.write_table, []
 
     def interrupted(*args: Any, **named: Any) -> None:
         calls.append(1)
@@ -415,7 +412,7 @@ def test_an_interrupted_split_leaves_nothing(
             raise KeyboardInterrupt
         write(*args, **named)
 
-    monkeypatch.setattr(tulle.io.write, "write_table", interrupted)
+    monkeypatch.setattr(split, "write_table", interrupted)
     with pytest.raises(KeyboardInterrupt):
         split_file(folder, tmp_path / "members", control=tmp_path / "control", policy=policy)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]

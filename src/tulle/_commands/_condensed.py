@@ -34,7 +34,7 @@ from tulle.releases import Manifest
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:
-    from warnings import WarningMessage
+    pass
 
 
 RESTS_ON = "people that what is shown rests on, at least"
@@ -58,8 +58,12 @@ class Made(NamedTuple):
     release: pl.DataFrame
     tables: Aligned
     options: Condensing  # with the k that it has
-    warned: list[WarningMessage]
     people: ComparedPeople | None  # where people have several rows, which stay together
+
+    @property
+    def size(self) -> int:
+        """How many records are released."""
+        return self.release.height
 
     @property
     def k(self) -> int:

@@ -140,11 +140,7 @@ class Job:
         tried to find k, if it was. What goes ``beside`` it is written first, and named in the
         manifest.
         """
-        try:
-            decided(found, self.accepted, chosen)
-        except Refused:  # whoever asked for a report needs it most where nothing is released
-            self.save_report(found)
-            raise
+        self.refuse_bad(found, chosen)
         beside_it = written_beside(beside, force=self.force)
         with self.reported(found), beside_it as named, self.releasing() as draft:
             put_table(release, draft.file, self.output, dialect)
@@ -153,6 +149,14 @@ class Job:
                 told = {**manifest.output, "written as": dialect.told(release.columns)}
                 manifest = replace(manifest, output=told)
             draft.finish(with_verdict(manifest, found, self.accepted))
+
+    def refuse_bad(self, found: Audit, chosen: Mapping[str, Any] | None = None) -> None:
+        """Raise if the verdict is bad and nobody took the risk, after writing only the report."""
+        try:
+            decided(found, self.accepted, chosen)
+        except Refused:  # whoever asked for a report needs it most where nothing is released
+            self.save_report(found)
+            raise
 
     @contextmanager
     def reported(self, found: Audit) -> Iterator[None]:

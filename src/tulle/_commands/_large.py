@@ -35,7 +35,7 @@ from tulle._commands._condensing import (
     group_size,
     refuse_unused,
 )
-from tulle._commands._decision import Job, Refused, decided, with_verdict
+from tulle._commands._decision import Job, with_verdict
 from tulle._commands._memory import EngineOf, half_of_memory, parse_size, refuse_repeated
 from tulle._commands._sources import source_entry
 from tulle._large.facts import Apart, HashSample, Sampled, person_keys, row_keys, sample_rows
@@ -314,7 +314,7 @@ class PartsMade:
         tables = align_made(*frames, table.columns)
         people = compared_rows(frames, table.columns, made.plan.condenser.order or ())
         whole = job.report is not None
-        here = Made(made, released, tables, table.options, [], people)
+        here = Made(made, released, tables, table.options, people)
         found = audited_release(here, None, table.columns, job.command, whole=whole).extended(
             context=dict(table.options.policy.context),
             accepted_risk=job.accepted,
@@ -332,11 +332,7 @@ class PartsMade:
         levels = [dict(row._asdict()) for row in made.level_summary_]
         left_out = left_out_rows(table.columns)
         self.condensed = Condensed(summary, levels, left_out, notes, found)
-        try:
-            decided(found, job.accepted)
-        except Refused:
-            job.save_report(found)
-            raise
+        job.refuse_bad(found)
         told = {} if self.dialect is None else {"written as": self.dialect.told(names)}
         complete = replace(
             manifest,

@@ -109,7 +109,6 @@ def attack_linked_splits(
     *,
     most: int,
     quick: bool = True,
-    patient: bool = False,
 ) -> Splits:
     """Make ``count`` releases of several tables, each of other two thirds of so many people.
 
@@ -124,7 +123,7 @@ def attack_linked_splits(
         return attacks_on_people(compared, own, quick=quick), compared.databases[1].n_people
 
     parts = partial(rotated, frame, PARTS, person="person", target=None, rng=rng)
-    return _pooled(parts, attacked, count, rng, patient=patient)
+    return _pooled(parts, attacked, count, rng)
 
 
 def _pooled(
@@ -133,7 +132,7 @@ def _pooled(
     count: int,
     rng: np.random.Generator,
     *,
-    patient: bool,
+    patient: bool = False,
 ) -> Splits:
     """Attack releases of parts in turn, and pool what was found by attack."""
     parts: list[Rows] = []

@@ -504,7 +504,7 @@ def test_columns_that_may_name_people_are_refused_without_a_role(
     )
     made = quickly(folder, tmp_path / "release", bare)
     assert "e_mail" not in read(tmp_path / "release")["patients"].columns
-    assert made.left_out[0]["column"] == "patients.e_mail"
+    assert made.tables["left_out"][0]["column"] == "patients.e_mail"
 
 
 def test_a_table_without_rows_and_one_without_people(

@@ -210,7 +210,7 @@ def test_a_snapshot_that_was_begun_is_finished_before_more_is_read(
     monkeypatch.undo()
     write_ndjson(source, made[200:], "a")
     done = stream(str(source), tmp_path / "out", **options)
-    assert [told["seen"] for told in done.snapshots] == [200, 300]
+    assert [told["seen"] for told in done.tables["releases"]] == [200, 300]
     assert digest(tmp_path / "out" / "snapshot-000001.parquet") == shown
 
 

@@ -41,16 +41,6 @@ RESTS_ON = "people that what is shown rests on, at least"
 _SHARE = "share of the source that breaks it"  # of the owner's figures
 
 
-class Condensed(NamedTuple):
-    """The outcome of a finished release."""
-
-    summary: dict[str, Any]
-    levels: list[dict[str, Any]]
-    left_out: list[dict[str, str]]
-    notes: list[str]
-    audit: Audit
-
-
 class Made(NamedTuple):
     """A release of everybody, next to what it was made from."""
 

@@ -13,9 +13,9 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle._commands._columns import column_entries
-from tulle._commands._condensed import RESTS_ON, Condensed
+from tulle._commands._condensed import RESTS_ON
 from tulle._commands._condensing import Condensing, Work, told_choice
-from tulle._commands._decision import UNAUDITED, Job, with_verdict
+from tulle._commands._decision import UNAUDITED, Done, Job, with_verdict
 from tulle._commands._linked import LinkedTables, file_of, open_linked, refuse_no_folder, suffix_of
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
@@ -58,7 +58,7 @@ class LinkedRelease(NamedTuple):
 
 def condense_linked(
     source: FilePath, job: Job, options: Condensing, control: FilePath | None
-) -> Condensed:
+) -> Done:
     """Condense linked tables, attack the release, and write it unless the verdict is bad."""
     whole = open_linked(source, options.policy, options.policy_file)
     entry = source_entry(source, whole.database.n_people)  # before it can change
@@ -84,7 +84,8 @@ def condense_linked(
     notes = [*whole.notes(), *made.condenser.notes_, *_table_notes(made)]
     notes += told_choice(chosen)
     summary = _summary(made) | {"chosen": chosen}
-    return Condensed(summary, [], whole.left_out(), notes, found)
+    tables = {"levels": [], "tried": chosen["tried"], "left_out": whole.left_out()}
+    return Done(summary, tables, notes, found.verdict, found)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -47,6 +47,16 @@ class Refused(PrivacyError):
             "go on all the same, and to keep the reason in the manifest: --accept-risk REASON"
         )
         self.verdict, self.audit, self.chosen = verdict, audit, chosen
+
+
+class Done(NamedTuple):
+    """The outcome of a finished command, as its user is shown it."""
+
+    summary: dict[str, Any]
+    tables: dict[str, list[dict[str, Any]]]
+    notes: list[str]
+    verdict: Verdict | None = None  # of a release
+    audit: Audit | None = None
 
 
 def check_accepted(reason: str | None) -> str:

@@ -20,7 +20,6 @@ from tulle._commands._columns import (
     without_opaque,
 )
 from tulle._commands._condensed import (
-    Condensed,
     Made,
     audited_release,
     compared_frames,
@@ -35,7 +34,7 @@ from tulle._commands._condensing import (
     group_size,
     refuse_unused,
 )
-from tulle._commands._decision import Job, with_verdict
+from tulle._commands._decision import Done, Job, with_verdict
 from tulle._commands._memory import EngineOf, half_of_memory, parse_size, refuse_repeated
 from tulle._commands._sources import source_entry
 from tulle._large.facts import Apart, HashSample, Sampled, person_keys, row_keys, sample_rows
@@ -43,6 +42,7 @@ from tulle._plurals import counted
 from tulle._random import as_generator
 from tulle._threads import cores
 from tulle._types import FilePath
+from tulle.auditing import Audit
 from tulle.auditing._database import compared_rows
 from tulle.auditing._tables import align_made
 from tulle.condense.condenser import Condenser
@@ -85,7 +85,7 @@ def condense_large(
     levels: str | None,
     target: str | None,
     control: FilePath | None,
-) -> Condensed:
+) -> Done:
     """Condense a table in blocks on this machine, and write the release as a folder of parts."""
     from tulle._large.machine import Budget, Machine
 
@@ -249,7 +249,7 @@ class PartsMade:
     table: LargeTable = field(init=False)
     entry: dict[str, Any] = field(init=False)  # of the source
     strangers: Strangers | None = None
-    condensed: Condensed = field(init=False)
+    condensed: Done = field(init=False)
 
     def write(
         self,
@@ -293,8 +293,8 @@ class PartsMade:
                 partial(writer.write, folder),
                 target=table.label, sample=table.sample, seed=seed,
             )  # fmt: skip
-            manifest = self._judged(made)
-            report.enter_context(job.reported(self.condensed.audit))
+            manifest, found = self._judged(made)
+            report.enter_context(job.reported(found))
             return manifest, {part.name: part.entry for part in made.parts}
 
         names_of = options.naming(rules=f"{options.policy_file}: [rules]", **table.names)
@@ -303,8 +303,8 @@ class PartsMade:
                 job.output, put, sources=job.sources, sign_key=job.signer, force=job.force
             )
 
-    def _judged(self, made: PartedRelease) -> Manifest:
-        """Attack the release as one in memory is, and return its manifest."""
+    def _judged(self, made: PartedRelease) -> tuple[Manifest, Audit]:
+        """Attack the release as one in memory is, and return its manifest and the audit."""
         job, table = self.job, self.table
         members, released = made.attacked
         names = [name for name in table.sample.rows.columns if name in released.columns]
@@ -331,7 +331,8 @@ class PartsMade:
         notes = [*notes_of(made, table.columns, released), _how(made, table.sample)]
         levels = [dict(row._asdict()) for row in made.level_summary_]
         left_out = left_out_rows(table.columns)
-        self.condensed = Condensed(summary, levels, left_out, notes, found)
+        shown = {"levels": levels, "tried": [], "left_out": left_out}
+        self.condensed = Done(summary, shown, notes, found.verdict, found)
         job.refuse_bad(found)
         told = {} if self.dialect is None else {"written as": self.dialect.told(names)}
         complete = replace(
@@ -342,7 +343,7 @@ class PartsMade:
             counts={**manifest.counts, **counts},
             output={"records": made.released, "columns": names, **told},
         )
-        return with_verdict(complete, found, job.accepted)
+        return with_verdict(complete, found, job.accepted), found
 
     def _strangers(self, members: pl.DataFrame) -> pl.DataFrame:
         """Return some of those who are kept apart, of the classes that are attacked."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -18,14 +18,13 @@ from tulle._commands._columns import (
 )
 from tulle._commands._condensed import compared_frames
 from tulle._commands._condensing import divided
-from tulle._commands._decision import Job, refuse_two_controls
+from tulle._commands._decision import Done, Job, refuse_two_controls
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
 from tulle._commands.split import drawn_apart
 from tulle._random import as_generator, seed_policy
 from tulle._report.model import Given, Judgement
 from tulle._types import FilePath
-from tulle.auditing import Audit
 from tulle.auditing._tables import align_made
 from tulle.auditing.audit import audited
 from tulle.baselines.generalize import generalize
@@ -91,22 +90,6 @@ class Comparing(Options):
     seed: int | None = None
 
 
-class Baseline(NamedTuple):
-    """The outcome of a finished release."""
-
-    summary: dict[str, Any]
-    left_out: list[dict[str, str]]
-    notes: list[str]
-    audit: Audit
-
-
-class Recovered(NamedTuple):
-    """The distributions before a table was randomised, as far as they can be told."""
-
-    summary: dict[str, Any]
-    shares: list[dict[str, Any]]
-
-
 def baseline(
     source: FilePath,
     output: FilePath,
@@ -120,7 +103,7 @@ def baseline(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Baseline:
+) -> Done:
     """Change a table file by an older technique, audit it, and write it unless it is bad."""
     format_of(source), format_of(output)
     job = Job.opened(
@@ -159,7 +142,8 @@ def baseline(
     manifest = _manifest(entry, original, release, columns, options, counts, made_with)
     job.write(release, manifest, found, None if options.plain else shown_in(dialect, release))
     summary = {"records": original.height, "columns_released": release.width, **counts}
-    return Baseline(summary, left_out_rows(columns), unit_notes(columns), found)
+    shown = {"left_out": left_out_rows(columns)}
+    return Done(summary, shown, unit_notes(columns), found.verdict, found)
 
 
 def _refuse_contradictions(options: Comparing, control: FilePath | None) -> None:
@@ -204,9 +188,7 @@ def _released(
     return drawn.release, counts, {"noise": noise, "keep": options.keep, "spreads": drawn.spreads}
 
 
-def recover(
-    source: FilePath, output: FilePath, *, bins: int = 20, force: bool = False
-) -> Recovered:
+def recover(source: FilePath, output: FilePath, *, bins: int = 20, force: bool = False) -> Done:
     """Write what the columns of a randomised release looked like before, from its manifest."""
     check_files({"INPUT": source}, writes={"--output": output}, force=force)
     check_int("baseline", "bins", bins, 2)
@@ -229,7 +211,7 @@ def recover(
     shares = pl.concat(parts)
     write_table(shares, output, force=force)
     summary = {"records": release.height, "columns": release.width, "shares": shares.height}
-    return Recovered(summary, shares.to_dicts())
+    return Done(summary, {"distributions": shares.head(20).to_dicts()}, [])
 
 
 def _manifest(

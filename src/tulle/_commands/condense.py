@@ -17,7 +17,6 @@ from tulle._commands._columns import (
     without_opaque,
 )
 from tulle._commands._condensed import (
-    Condensed,
     Made,
     audited_release,
     compared_frames,
@@ -38,7 +37,7 @@ from tulle._commands._condensing import (
 )
 from tulle._commands._copies import beside_files, check_beside, told_beside
 from tulle._commands._database import condense_linked, refuse_others
-from tulle._commands._decision import Job
+from tulle._commands._decision import Done, Job
 from tulle._commands._large import condense_large
 from tulle._commands._linked import is_linked
 from tulle._commands._memory import is_large
@@ -78,7 +77,7 @@ def condense(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Condensed:
+) -> Done:
     """Condense a table file, audit the release, and write it unless the verdict is bad.
 
     ``control`` are records that stayed out of the source; the option ``holdout`` keeps a share of
@@ -149,7 +148,8 @@ def condense(
     notes += told_beside(output, more, ledger)
     levels_table = [dict(row._asdict()) for row in made.condenser.level_summary_]
     left_out = left_out_rows(columns, made.release.columns)
-    return Condensed(summary, levels_table, left_out, notes, found)
+    tables = {"levels": levels_table, "tried": chosen["tried"], "left_out": left_out}
+    return Done(summary, tables, notes, found.verdict, found)
 
 
 def _read_estimates(original: pl.DataFrame, columns: list[Column], options: Condensing) -> None:

@@ -15,7 +15,7 @@ from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import LOOKAHEADS, SHARED, VICTIMS
 from tulle._commands import share
-from tulle._commands._decision import Job, decided, public_verdict
+from tulle._commands._decision import Done, Job, decided, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
 from tulle._plurals import counted
@@ -154,15 +154,6 @@ _OF_METHOD = {"swa": ("window", "victim", "lookahead"), "blocking": ("interval",
 _PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
 
 
-class Hidden(NamedTuple):
-    """The outcome of a finished release; everything but the summary is for the owner."""
-
-    summary: dict[str, Any]
-    rules: list[dict[str, Any]]
-    notes: list[str]
-    audit: Audit
-
-
 def hide(
     source: FilePath,
     output: FilePath,
@@ -179,7 +170,7 @@ def hide(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Hidden:
+) -> Done:
     """Hide the rules of a rules file in baskets and write the release.
 
     ``choose`` takes rules to hide by a scenario of paper 002 instead: ``S2``, or ``S2:20`` for
@@ -202,9 +193,10 @@ def hide(
         wishes = _wishes(source, rules, choose, options, seed)
         run = _HideRun(source, job, wishes, options, seed)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
-    made = made._replace(audit=made.audit.extended(context=dict(chosen.policy.context)))
-    job.save_report(made.audit, released=True)
-    return made
+    summary, rows, notes, page = made
+    page = page.extended(context=dict(chosen.policy.context))
+    job.save_report(page, released=True)
+    return Done(summary, {"rules": rows}, notes, page.verdict, page)
 
 
 def preview(
@@ -269,6 +261,9 @@ def _hider(rules: Sequence[Rule], wishes: RuleFile, options: Hiding, **more: Any
     )
 
 
+_Made = tuple[dict[str, Any], list[dict[str, Any]], list[str], Audit]  # summary, rules, notes
+
+
 class _HideRun(NamedTuple):
     """One run: what is read, what is asked, where it goes."""
 
@@ -278,7 +273,7 @@ class _HideRun(NamedTuple):
     options: Hiding
     seed: int | None
 
-    def whole(self) -> Hidden:
+    def whole(self) -> _Made:
         from tulle._commands._baskets import open_file, put_baskets
 
         options, wishes = self.options, self.wishes
@@ -304,9 +299,9 @@ class _HideRun(NamedTuple):
         with self.job.releasing() as draft:
             put_baskets(released, frame, draft.file, self.job.output)
             draft.finish(self._manifest(entry, summary, _public(page)))
-        return Hidden(summary, _rows(report), _notes(options, summary), page)
+        return (summary, _rows(report), _notes(options, summary), page)
 
-    def rules(self) -> Hidden:
+    def rules(self) -> _Made:
         """Share rules instead of baskets."""
         made = share.shared_rules(
             self.source, self.job.output, self.wishes, self.options, self.job.command
@@ -316,9 +311,9 @@ class _HideRun(NamedTuple):
         with self.job.releasing() as draft:
             put_table(made.frame, draft.file, self.job.output)
             draft.finish(self._manifest(entry, made.summary, verdict, share.HELD))
-        return Hidden(made.summary, [], made.notes, made.audit)
+        return (made.summary, [], made.notes, made.audit)
 
-    def streamed(self) -> Hidden:
+    def streamed(self) -> _Made:
         """Hide window by window, in bounded memory."""
         from tulle._commands._baskets import list_blocks, put_blocks
         from tulle.rules._stream import HidingStream
@@ -348,7 +343,7 @@ class _HideRun(NamedTuple):
             decided(page, self.job.accepted)
             draft.finish(self._manifest(entry | {"records": baskets}, summary, _public(page)))
         notes = ["streamed: the cost in other rules was not measured"]
-        return Hidden(summary, _rows(report), notes, page)
+        return (summary, _rows(report), notes, page)
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         """Make the report of what was verified, and of the attacks."""

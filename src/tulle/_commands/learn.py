@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import polars as pl
 
 from tulle._checks import check_int
 from tulle._commands._columns import plan_columns, without_opaque
+from tulle._commands._decision import Done
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle._random import as_generator
@@ -42,13 +43,6 @@ class Learning(Options):
     seed: int | None = None
 
 
-class Learnt(NamedTuple):
-    """What was found, and its first rows."""
-
-    summary: dict[str, Any]
-    top: list[dict[str, Any]]
-
-
 def learn(
     source: FilePath,
     *,
@@ -57,7 +51,7 @@ def learn(
     output: FilePath | None = None,
     force: bool = False,
     **given: Any,
-) -> Learnt:
+) -> Done:
     """Mine a file of sketches, or the groups of a table, without looking at any record.
 
     Classes are predicted for the records of ``new``, or for a third of the source, kept apart.
@@ -85,7 +79,8 @@ def learn(
             summary, found = _listed(Sketches.load(source), options.neighbours or 1)
     if output is not None:
         write_table(found, output, private=True, force=force)
-    return Learnt(summary, found.head(20).to_dicts())
+    notes = [] if output is None else [f"all       {output}"]
+    return Done(summary, {"the first": found.head(20).to_dicts()}, notes)
 
 
 def _refuse_contradictions(options: Learning, new: Any, key_file: Any) -> None:

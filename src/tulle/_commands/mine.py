@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS, MINERS, SUPPORTS_OF
+from tulle._commands._decision import Done
 from tulle._commands._memory import half_of_memory, parse_size
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
@@ -39,13 +40,6 @@ _PER_BYTE = {Format.CSV: 12, Format.NDJSON: 8}  # bytes of memory for a byte of 
 _PER_PACKED_BYTE = 60  # ... and for one of Parquet
 
 
-class Mined(NamedTuple):
-    """The outcome of a finished run."""
-
-    summary: dict[str, Any]
-    top: list[dict[str, Any]]
-
-
 @dataclass(frozen=True)
 class Mining(Options):
     """The options of ``tulle mine``."""
@@ -66,7 +60,7 @@ class Mining(Options):
 
 def mine(
     source: FilePath, *, output: FilePath | None = None, force: bool = False, **given: Any
-) -> Mined:
+) -> Done:
     """Mine rules (or, with ``itemsets``, frequent itemsets) of a file, and write them.
 
     What was mined describes the original data: it is for the owner, not a release.
@@ -115,7 +109,8 @@ def mine(
         **about,
         "rules" if options.itemsets is None else f"itemsets_{options.itemsets}": found.height,
     }
-    return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
+    notes = [] if output is None else [f"all       {output}"]
+    return Done(summary, {"the first": _joined(found.head(_SHOWN)).to_dicts()}, notes)
 
 
 def _is_large(source: FilePath, options: Mining) -> bool:

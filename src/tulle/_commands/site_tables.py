@@ -11,12 +11,12 @@ import polars as pl
 
 from tulle._attacks.result import AttackResult
 from tulle._attacks.sites import WARNING, attack_tables, warnings_of, worst_of
+from tulle._commands._decision import Done
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle._commands.sites import (
     CARRIED,
     ENCODED,
     MATCHED,
-    Done,
     facts_of,
     load_agreement,
     pseudonymised,

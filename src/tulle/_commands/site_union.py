@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from tulle._commands._decision import Done
 from tulle._commands._sources import check_files, signing_key, sources_read
-from tulle._commands.sites import CARRIED, ENCODED, MATCHED, Done, unmeasured
+from tulle._commands.sites import CARRIED, ENCODED, MATCHED, unmeasured
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._types import FilePath

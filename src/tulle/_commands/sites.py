@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import polars as pl
 
+from tulle._commands._decision import Done
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
 from tulle._files import atomic_write
@@ -35,15 +36,6 @@ ENCODED = "site codes"
 MATCHED = "pseudonym"  # how the column is coded by which people are matched
 CARRIED = "tulle.fingerprint"  # in a Parquet file of codes, in case its manifest is lost
 _SHORTEST = 8  # characters of a passphrase
-
-
-class Done(NamedTuple):
-    """The outcome of a finished command."""
-
-    summary: dict[str, Any]
-    tables: dict[str, list[dict[str, Any]]]
-    notes: list[str]
-    verdict: Verdict | None = None  # of a release
 
 
 def pseudonymised(details: Sequence[str] = ()) -> Judgement:

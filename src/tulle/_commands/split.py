@@ -6,11 +6,12 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
 from tulle._commands._columns import column_of
+from tulle._commands._decision import Done
 from tulle._commands._linked import file_of, is_linked, open_linked, refuse_no_folder, suffix_of
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
@@ -27,11 +28,6 @@ from tulle.table.schema import Column, Role
 from tulle.table.split import Rows, split_rows
 
 
-class Divided(NamedTuple):
-    summary: dict[str, Any]
-    notes: list[str]
-
-
 def split_file(
     source: FilePath,
     output: FilePath,
@@ -43,7 +39,7 @@ def split_file(
     target: str | None = None,
     seed: int | None = None,
     force: bool = False,
-) -> Divided:
+) -> Done:
     """Write the members and the control of a table, each in the format that its name says."""
     if is_linked(source, Policy() if policy is None else load_policy(existing_file(policy))):
         return _split_linked(source, output, control, share, policy, person, target, seed, force)
@@ -67,7 +63,7 @@ def split_file(
         "Release the members only; keep the control as carefully as the data. "
         f"Next: tulle condense {display_name(output)} -o RELEASE --control {display_name(control)}",
     ]
-    return Divided(summary_of(rows, person, target), notes)
+    return Done(summary_of(rows, person, target), {}, notes)
 
 
 def _split_linked(
@@ -80,7 +76,7 @@ def _split_linked(
     target: str | None,
     seed: int | None,
     force: bool,
-) -> Divided:
+) -> Done:
     """Write two folders with all tables, each person in one of them with all rows."""
     for word, given in (("--person", person), ("--target", target)):
         if given is not None:
@@ -117,7 +113,7 @@ def _split_linked(
         "Release the members only; keep the control as carefully as the data. Next: tulle condense "
         f"{output} -o RELEASE --control {control} --policy {policy}"
     )
-    return Divided(summary, [*whole.notes(), next_step])
+    return Done(summary, {}, [*whole.notes(), next_step])
 
 
 def drawn_apart(

@@ -141,7 +141,7 @@ def tune(
             accept_risk=accept_risk,
             force=force,
         )
-        made = made._replace(verdict=released.audit.verdict)
+        made = made._replace(verdict=released.verdict)
     if report is not None:
         there = f"the search chose groups of {search.best_k_:,}"
         if output is not None:

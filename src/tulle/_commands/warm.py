@@ -13,12 +13,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from tulle._attacks.records import Records, nearest
+from tulle._commands._decision import Done
 from tulle._progress import bar
 from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, PrivacyWarning
@@ -31,14 +32,7 @@ from tulle.transactions.fimi import read_fimi, write_fimi
 _MANY = 4_000  # records: more than are searched without a compiler
 
 
-class Warmed(NamedTuple):
-    """What is ready now, and where it is kept."""
-
-    summary: dict[str, Any]
-    kernels: list[dict[str, Any]]
-
-
-def warm() -> Warmed:
+def warm() -> Done:
     """Compile every kernel that is not yet compiled, and keep it on disk."""
     begin = time.perf_counter()
     with bar("compiling kernels", len(_WORK)) as advance, warnings.catch_warnings():
@@ -57,7 +51,7 @@ def warm() -> Warmed:
         "compiled_now": sum(row["compiled_now"] for row in kernels),
         "seconds": time.perf_counter() - begin,
     }
-    return Warmed(summary, kernels)
+    return Done(summary, {"kernels_ready": kernels}, [])
 
 
 def _ready() -> list[dict[str, Any]]:

@@ -122,11 +122,4 @@ def command(
     opened = None if key is None else SecretKey.load(key)
     with output.working(as_json, logged=given["follow"] or not as_json):
         done = stream(key=opened, command=output.command_line(), **given)
-    output.show(
-        done.summary,
-        title="Stream",
-        as_json=as_json,
-        tables={"releases": done.snapshots},
-        verdict=done.verdict,
-        notes=done.notes,
-    )
+    output.show_done(done, "Stream", as_json=as_json)

@@ -75,7 +75,8 @@ def test_sums_of_exact_moments_do_not_lie_on_the_grid(array: bool) -> None:
     assert again is not None
     assert again.rate == 0
     np.testing.assert_allclose(release.mean(axis=0), people.mean(axis=0), atol=0.002)
-    np.testing.assert_allclose(np.cov(release.T), np.cov(people.T), rtol=1e-4)
+    # values are rounded to 0.01, which moves a covariance of 200 records by some 0.004
+    np.testing.assert_allclose(np.cov(release.T), np.cov(people.T), atol=0.02)
 
 
 @pytest.mark.slow

@@ -133,7 +133,7 @@ def test_the_manifest_covers_all_tables_and_says_the_guarantee(
     (release / "visits.csv").write_text(text.replace("\n", "\n\n", 1))
     assert not verify(release).summary["holds"]
     (release / "labs.csv").unlink()
-    assert "1 missing, 1 changed" in verify(release).rows[0]["detail"]
+    assert "1 missing, 1 changed" in verify(release).tables["checks"][0]["detail"]
 
 
 def test_no_row_of_the_source_is_in_the_release(folder: Path, policy: Path, tmp_path: Path) -> None:

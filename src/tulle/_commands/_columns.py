@@ -250,10 +250,15 @@ def with_roles(columns: list[Column], target: str | None, levels: str | None) ->
     return columns
 
 
-def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
-    """Return the table without lists, objects and bytes that the policy ignores."""
+def without_opaque(table: pl.DataFrame, columns: list[Column]) -> tuple[pl.DataFrame, list[Column]]:
+    """Return the table without lists, objects and bytes that the policy ignores, and what is left.
+
+    That is what the policy says of the columns that the table then has.
+    """
     left_out = [c.name for c in columns if not c.role.released]
-    return table.drop(name for name in left_out if is_opaque(table.schema[name]))
+    table = table.drop(name for name in left_out if is_opaque(table.schema[name]))
+    there = set(table.columns)
+    return table, [column for column in columns if column.name in there]
 
 
 def column_of(columns: list[Column], role: Role) -> Column | None:

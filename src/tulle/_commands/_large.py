@@ -169,8 +169,7 @@ def plan_table(
 ) -> LargeTable:
     """Return what is decided about a table, or raise if blocks cannot meet what is asked."""
     refuse_unused(sample.rows, columns, options)
-    rows = without_opaque(sample.rows, columns)
-    known = [column for column in columns if column.name in rows.columns]
+    rows, known = without_opaque(sample.rows, columns)
     classes, person = class_column(known, rows), column_of(known, Role.PERSON)
     asked = next((c.name for c in columns if c.closeness is not None), None)
     if classes is not None and asked is not None:

@@ -119,8 +119,7 @@ def baseline(
         raise DataError(f"{display_name(source)} has no records: there is nothing to release")
     entry = source_entry(source, original.height)  # before it can change
     columns = plan_columns(original, options, target=target)
-    original = without_opaque(original, columns)
-    known = [column for column in columns if column.name in original.columns]
+    original, known = without_opaque(original, columns)
     apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)
     with options.naming():

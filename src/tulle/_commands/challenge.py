@@ -87,8 +87,7 @@ def challenge(
     options = resolve("condense", Condensing(), policy, given)
     looked = look_at(source, 0)  # the same rows when it goes on
     columns = plan_columns(looked.table, options, target=target)
-    table = without_opaque(looked.table, columns)
-    columns = [column for column in columns if column.name in table.columns]
+    table, columns = without_opaque(looked.table, columns)
     state = _State.opened(Path(output), table, columns, options, seed)
     arena = _Arena.of(table, columns, replace(options, small_classes="pool"), state.seed)
     end = time.monotonic() + seconds

@@ -117,9 +117,7 @@ def condense(
         columns = with_file_codes(columns, dialect, original)
     columns = with_people(original, columns, options, target)
     refuse_unused(original, columns, options)
-    original = without_opaque(original, columns)
-    there = set(original.columns)
-    known = [column for column in columns if column.name in there]
+    original, known = without_opaque(original, columns)
     if apart is None:
         apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)

@@ -68,8 +68,7 @@ def explore_file(
     if table.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to explore")
     columns = plan_columns(table, options, target=target)
-    table = without_opaque(table, columns)
-    columns = [column for column in columns if column.name in table.columns]
+    table, columns = without_opaque(table, columns)
     table, strangers = _with_control(table, source, control, columns)
     limits = {name: getattr(options, name, None) for name in GATES}
     gates = {name: limit for name, limit in limits.items() if limit is not None}

@@ -241,8 +241,7 @@ def _from_groups(
         raise ParameterError("of a table, --classes and --clusters can be learnt")
     table = read_table(source)
     columns = plan_columns(table, options, target=options.classes)
-    table = without_opaque(table, columns)
-    known = [column for column in columns if column.name in table.columns]
+    table, known = without_opaque(table, columns)
     if options.clusters is not None:
         groups = GroupKMeans(
             options.clusters,

@@ -118,8 +118,7 @@ def tune(
             "than that: drop it"
         )
     columns = plan_columns(table, options, target=target)
-    table = without_opaque(table, columns)
-    columns = [column for column in columns if column.name in table.columns]
+    table, columns = without_opaque(table, columns)
     aim = _target(columns)
     rows = drawn_apart(table, columns, options, options.holdout, options.seed)
     members = table if rows is None else table[rows.members]

@@ -141,7 +141,7 @@ class LargeTable:
 
     @property
     def names(self) -> dict[str, str]:
-        """Return what errors call the parameters that the user does not know."""
+        """What errors call the parameters that the user does not know."""
         levels = column_of(self.known, Role.LEVEL)
         names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
         if self.label is not None:

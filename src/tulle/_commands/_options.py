@@ -38,7 +38,7 @@ class Options:
 
     @property
     def declared(self) -> bool:
-        """Return whether the policy describes the columns: none is guessed then."""
+        """Whether the policy describes the columns: none is guessed then."""
         return bool(self.policy.columns)
 
     def described(self, names: Iterable[str]) -> list[Column]:

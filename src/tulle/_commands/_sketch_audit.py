@@ -57,7 +57,7 @@ class Sample:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Return how many components each record has, of all that were offered."""
+        """How many components each record has, of all that were offered."""
         return np.concatenate(self._lengths)
 
     def add(self, records: SparseRecords, sketches: Sketches) -> None:

@@ -132,13 +132,13 @@ class Settings:
 
     @property
     def person_column(self) -> str | None:
-        """Return the column that names the person of each record, where people have several."""
+        """The column that names the person of each record, where people have several."""
         person = column_of(self.columns, Role.PERSON)
         return None if person is None else person.name
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the options that a release may show: not the seed, nor a k where levels rule."""
+        """The options that a release may show: not the seed, nor a k where levels rule."""
         unused = {"seed"} if self.level_column is None else {"seed", "k"}
         return {n: value for n, value in self.options.values().items() if n not in unused}
 

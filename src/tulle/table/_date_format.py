@@ -122,7 +122,7 @@ class DateReading:
 
     @property
     def format(self) -> str:
-        """Return the format to write dates back in: the most common one."""
+        """The format to write dates back in: the most common one."""
         return self.formats[0][0]
 
 

@@ -16,12 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tulle._commands import _memory
-from tulle._files import OutputExists
 from tulle._large import machine
 from tulle._large.plan import BlockPlan
 from tulle.cli import tulle
 from tulle.condense._diversity import Sensitive
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, OutputExists, ParameterError, PrivacyError
 from tulle.guessing.columns import infer_columns
 from tulle.releases import read_manifest, verify_release
 from tulle.table.policy import Policy, write_policy

@@ -21,9 +21,8 @@ from tulle._commands.condense import condense
 from tulle._commands.inspect import inspect
 from tulle._commands.split import split_file
 from tulle._commands.verify import verify
-from tulle._files import OutputExists
 from tulle.cli import tulle
-from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError
+from tulle.errors import DataError, OutputExists, ParameterError, PolicyError, PrivacyError
 from tulle.table.policy import load_policy, write_policy
 
 pytestmark = pytest.mark.slow

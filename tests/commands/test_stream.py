@@ -16,9 +16,8 @@ from tulle import SecretKey
 from tulle._commands import stream as running
 from tulle._commands._decision import Refused
 from tulle._commands.stream import stream
-from tulle._files import OutputExists
 from tulle.cli import tulle
-from tulle.errors import KeyMaterialError
+from tulle.errors import KeyMaterialError, OutputExists
 from tulle.releases import read_manifest, verify_release
 
 pytestmark = pytest.mark.slow

@@ -18,8 +18,8 @@ from tulle import StreamCondenser
 from tulle._commands import stream as running
 from tulle._commands._stream_intake import Intake
 from tulle._commands.stream import _Run, stream
-from tulle._files import OutputExists, digest
-from tulle.errors import DataError, ParameterError, PrivacyError, TulleError
+from tulle._files import digest
+from tulle.errors import DataError, OutputExists, ParameterError, PrivacyError, TulleError
 from tulle.releases import write_release
 
 pytestmark = pytest.mark.slow

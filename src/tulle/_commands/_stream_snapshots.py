@@ -16,7 +16,6 @@ from tulle._commands._columns import column_entries, unit_of
 from tulle._commands._decision import with_verdict
 from tulle._commands._stream_settings import Settings
 from tulle._commands._stream_status import sizes_told
-from tulle._files import OutputExists
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import as_generator
@@ -27,7 +26,7 @@ from tulle.auditing._splits import attack_splits, audit_of_splits, bounds
 from tulle.auditing._tables import align_made
 from tulle.auditing.audit import Audit
 from tulle.condense._synthesis import synthesize
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError, OutputExists, TulleError
 from tulle.io.write import put_table
 from tulle.keys import SigningKey
 from tulle.releases import Manifest, write_release

@@ -15,10 +15,9 @@ from tulle._commands._decision import Done
 from tulle._commands._linked import file_of, is_linked, open_linked, refuse_no_folder, suffix_of
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
-from tulle._files import OutputExists
 from tulle._random import as_generator, spawn
 from tulle._types import FilePath
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError, OutputExists, ParameterError
 from tulle.guessing.columns import infer_columns
 from tulle.io._formats import display_name, existing_file, format_of
 from tulle.io.read import read_schema, read_written

@@ -231,10 +231,10 @@ def with_drawn_levels(
 
     They are for trials, such as those of paper 000: a real level is a person's own wish.
     """
-    found = re.fullmatch(r"(\d+)\.\.(\d+)", levels or "")
-    if found is None or levels in table.columns:
+    match = re.fullmatch(r"(\d+)\.\.(\d+)", levels or "")
+    if match is None or levels in table.columns:
         return table, levels
-    low, high = map(int, found.groups())
+    low, high = map(int, match.groups())
     if not 1 <= low <= high:
         raise ParameterError("must rise, as in 6..10", subject="--levels")
     name = free_name("level", table.columns)

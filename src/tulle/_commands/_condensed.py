@@ -83,7 +83,7 @@ def notes_of(condenser: Any, columns: list[Column], release: pl.DataFrame) -> li
 
 
 def summary_of(
-    condenser: Any, tables: Aligned, apart: pl.DataFrame | None, found: Audit
+    condenser: Any, tables: Aligned, apart: pl.DataFrame | None, audit: Audit
 ) -> dict[str, Any]:
     counts = condenser.counts_
     return {
@@ -96,7 +96,7 @@ def summary_of(
         "median_group": float(np.median(counts)),
         "largest_group": int(counts.max()),
         "information_loss": float(condenser.information_loss_),
-        "covariance_compatibility": found.result["metrics"].get(
+        "covariance_compatibility": audit.result["metrics"].get(
             "covariance_compatibility", math.nan
         ),
         "degenerate_groups": int(condenser.n_degenerate_),
@@ -180,14 +180,14 @@ def audited_release(
     k = max(min(condenser.rests_on_.values()), 2)  # not a level, which is one person's own
     told: dict[str, Any] = {"k": k, "title": "Condensed table"}
     if splits is not None:
-        found = audit_of_splits(tables, splits, options.seed, made.people, quick=not whole, **told)
+        audit = audit_of_splits(tables, splits, options.seed, made.people, quick=not whole, **told)
     elif options.audit and made.people is not None:
-        found = audit_people(made.people, options.seed, quick=not whole, **told)
+        audit = audit_people(made.people, options.seed, quick=not whole, **told)
     elif options.audit:
-        found = audited(tables, options.seed, quick=not whole, **told)
+        audit = audited(tables, options.seed, quick=not whole, **told)
     else:
-        found = unaudited(tables, **told).extended(untried=UNAUDITED)
-    return found.extended(
+        audit = unaudited(tables, **told).extended(untried=UNAUDITED)
+    return audit.extended(
         guarantee={
             "text": condenser._synthesis.sentence(sizes=not asked),
             "rows": _promises(condenser, asked=asked),

@@ -260,11 +260,11 @@ class Work(ABC):
                 raise
             return Point(name, spec, self.size, error=str(error))
         made, whole = self.made[k][0], self.reported and round == "whole"
-        found = self.audited(made, self._splits(k, round, whole=whole), whole=whole)
-        attacks = found.result["attacks"]
+        audit = self.audited(made, self._splits(k, round, whole=whole), whole=whole)
+        attacks = audit.result["attacks"]
         return Point(
             name, spec, self.size, made.size, **worst(attacks),
-            attacks=attacks, verdict=found.verdict, audit=dict(found.result),
+            attacks=attacks, verdict=audit.verdict, audit=dict(audit.result),
         )  # fmt: skip
 
     def _splits(self, k: int | None, round: Round, *, whole: bool) -> Splits | None:

@@ -78,14 +78,14 @@ def condense_linked(
     )  # fmt: skip
     made, climbed = work.finished()
     chosen = work.chosen(made.condenser.k, climbed)
-    found = work.judged(climbed, chosen, job.accepted)
+    audit = work.judged(climbed, chosen, job.accepted)
     manifest = _manifest(made, entry, options, chosen["tried"])
-    _write(job, made, manifest, found, suffix_of(source))
+    _write(job, made, manifest, audit, suffix_of(source))
     notes = [*whole.notes(), *made.condenser.notes_, *_table_notes(made)]
     notes += told_choice(chosen)
     summary = _summary(made) | {"chosen": chosen}
     tables = {"levels": [], "tried": chosen["tried"], "left_out": whole.left_out()}
-    return Done(summary, tables, notes, found.verdict, found)
+    return Done(summary, tables, notes, audit.verdict, audit)
 
 
 @dataclass(frozen=True)
@@ -223,18 +223,18 @@ def _audited(
     people = _compared(made)
     k, title = max(made.condenser.k, 2), "Condensed tables"
     if splits is not None:
-        found = audit_of_splits(
+        audit = audit_of_splits(
             people.aligned(not whole)[0], splits, options.seed, people,
             quick=not whole, k=k, title=title,
         )  # fmt: skip
     elif options.audit:
-        found = audit_people(people, options.seed, k=k, title=title, quick=not whole)
+        audit = audit_people(people, options.seed, k=k, title=title, quick=not whole)
     else:
-        found = unaudited_people(people, k=k, title=title).extended(untried=UNAUDITED)
+        audit = unaudited_people(people, k=k, title=title).extended(untried=UNAUDITED)
     rests_on = _rests_on(made.condenser)
     fewest = min(rests_on.values())
-    share = found.result["metrics"].get("nearest_record_share")
-    return found.extended(
+    share = audit.result["metrics"].get("nearest_record_share")
+    return audit.extended(
         guarantee={
             "text": guarantee_text(people.databases[1].n_people, rests_on, share),
             "rows": [
@@ -341,9 +341,9 @@ def _manifest(
     )  # fmt: skip
 
 
-def _write(job: Job, made: LinkedRelease, manifest: Manifest, found: Audit, suffix: str) -> None:
+def _write(job: Job, made: LinkedRelease, manifest: Manifest, audit: Audit, suffix: str) -> None:
     """Write one file a table and the manifest; only the report where the verdict is bad."""
-    job.refuse_bad(found)
+    job.refuse_bad(audit)
 
     def put(folder: Path) -> tuple[Manifest, dict[str, Any]]:
         parts = {}
@@ -351,9 +351,9 @@ def _write(job: Job, made: LinkedRelease, manifest: Manifest, found: Audit, suff
             file = file_of(name, suffix)
             put_it = partial(put_table, frame, name=file)
             parts[file] = write_part(folder, file, frame.height, put_it)
-        return with_verdict(manifest, found, job.accepted), parts
+        return with_verdict(manifest, audit, job.accepted), parts
 
-    with job.reported(found):
+    with job.reported(audit):
         write_parts(job.output, put, sources=job.sources, sign_key=job.signer, force=job.force)
 
 

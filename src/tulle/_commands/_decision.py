@@ -76,11 +76,11 @@ def check_accepted(reason: str | None) -> str:
     return words
 
 
-def decided(found: Audit, accepted: str, chosen: Mapping[str, Any] | None = None) -> Verdict:
+def decided(audit: Audit, accepted: str, chosen: Mapping[str, Any] | None = None) -> Verdict:
     """Return the verdict of an audit, or raise if it is bad and the risk is not accepted."""
-    verdict = found.verdict
+    verdict = audit.verdict
     if verdict["privacy"]["level"] == "bad" and not accepted:
-        raise Refused(verdict, audit=found, chosen=chosen)
+        raise Refused(verdict, audit=audit, chosen=chosen)
     return verdict
 
 
@@ -93,9 +93,9 @@ def refuse_two_controls(options: Any, control: FilePath | None) -> None:
         )
 
 
-def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
+def with_verdict(manifest: Manifest, audit: Audit, accepted: str) -> Manifest:
     """Return the manifest with the verdict that its readers may know, and the accepted risk."""
-    return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted)
+    return replace(manifest, verdict=public_verdict(audit), accepted_risk=accepted)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Job:
         self,
         release: pl.DataFrame,
         manifest: Manifest,
-        found: Audit,
+        audit: Audit,
         dialect: Dialect | FileLabels | None,
         chosen: Mapping[str, Any] | None = None,
         beside: Mapping[Path, Put] = MappingProxyType({}),
@@ -150,28 +150,28 @@ class Job:
         tried to find k, if it was. What goes ``beside`` it is written first, and named in the
         manifest.
         """
-        self.refuse_bad(found, chosen)
+        self.refuse_bad(audit, chosen)
         beside_it = written_beside(beside, force=self.force)
-        with self.reported(found), beside_it as named, self.releasing() as draft:
+        with self.reported(audit), beside_it as named, self.releasing() as draft:
             put_table(release, draft.file, self.output, dialect)
             manifest = replace(manifest, output={**manifest.output, **named})
             if isinstance(dialect, Dialect) and format_of(self.output) is Format.CSV:
                 told = {**manifest.output, "written as": dialect.told(release.columns)}
                 manifest = replace(manifest, output=told)
-            draft.finish(with_verdict(manifest, found, self.accepted))
+            draft.finish(with_verdict(manifest, audit, self.accepted))
 
-    def refuse_bad(self, found: Audit, chosen: Mapping[str, Any] | None = None) -> None:
+    def refuse_bad(self, audit: Audit, chosen: Mapping[str, Any] | None = None) -> None:
         """Raise if the verdict is bad and nobody took the risk, after writing only the report."""
         try:
-            decided(found, self.accepted, chosen)
+            decided(audit, self.accepted, chosen)
         except Refused:  # whoever asked for a report needs it most where nothing is released
-            self.save_report(found)
+            self.save_report(audit)
             raise
 
     @contextmanager
-    def reported(self, found: Audit) -> Iterator[None]:
+    def reported(self, audit: Audit) -> Iterator[None]:
         """Write the report before the release; it is not left where the block writes none."""
-        self.save_report(found)
+        self.save_report(audit)
         before = self._manifest()
         try:
             yield
@@ -188,20 +188,20 @@ class Job:
         except TulleError:
             return None
 
-    def save_report(self, found: Audit | None, *, released: bool = False) -> None:
+    def save_report(self, audit: Audit | None, *, released: bool = False) -> None:
         """Write the report, if one is asked for; an error says what became of the release."""
-        if self.report is not None and found is not None:
+        if self.report is not None and audit is not None:
             written = f"the release {display_name(self.output)} was written"
             with writing_beside(written if released else "nothing was released", self.report):
-                found.save(self.report, force=self.force)
+                audit.save(self.report, force=self.force)
 
 
-def public_verdict(found: Audit) -> dict[str, Any]:
+def public_verdict(audit: Audit) -> dict[str, Any]:
     """Return the verdict in figures that nobody is behind alone; levels only for a tiny table."""
     try:
-        verdict: Mapping[str, Any] = edition_of(found.result, "public")["verdict"]
+        verdict: Mapping[str, Any] = edition_of(audit.result, "public")["verdict"]
     except PrivacyError:
-        return {about: {"level": judged["level"]} for about, judged in found.verdict.items()}  # type: ignore[index]
+        return {about: {"level": judged["level"]} for about, judged in audit.verdict.items()}  # type: ignore[index]
     return {about: _told(judged) for about, judged in verdict.items()}
 
 

@@ -292,8 +292,8 @@ class PartsMade:
                 partial(writer.write, folder),
                 target=table.label, sample=table.sample, seed=seed,
             )  # fmt: skip
-            manifest, found = self._judged(made)
-            report.enter_context(job.reported(found))
+            manifest, audit = self._judged(made)
+            report.enter_context(job.reported(audit))
             return manifest, {part.name: part.entry for part in made.parts}
 
         names_of = options.naming(rules=f"{options.policy_file}: [rules]", **table.names)
@@ -314,7 +314,7 @@ class PartsMade:
         people = compared_rows(frames, table.columns, made.plan.condenser.order or ())
         whole = job.report is not None
         here = Made(made, released, tables, table.options, people)
-        found = audited_release(here, None, table.columns, job.command, whole=whole).extended(
+        audit = audited_release(here, None, table.columns, job.command, whole=whole).extended(
             context=dict(table.options.policy.context),
             accepted_risk=job.accepted,
             limits=[_attacked(made)],
@@ -322,7 +322,7 @@ class PartsMade:
         chosen = {"k": here.k, "tried": [], "why": "nothing was attacked to choose it by"}
         manifest = manifest_of(here, self.entry, table.columns, apart, chosen)
         counts = {"released": made.released, "blocks": len(made.blocks)}
-        summary = summary_of(made, tables, apart, found) | counts | {"records": made.records}
+        summary = summary_of(made, tables, apart, audit) | counts | {"records": made.records}
         summary["chosen"] = chosen
         if self.strangers is not None:
             counts["kept apart as the control"] = self.strangers.records
@@ -331,8 +331,8 @@ class PartsMade:
         levels = [dict(row._asdict()) for row in made.level_summary_]
         left_out = left_out_rows(table.columns)
         shown = {"levels": levels, "tried": [], "left_out": left_out}
-        self.condensed = Done(summary, shown, notes, found.verdict, found)
-        job.refuse_bad(found)
+        self.condensed = Done(summary, shown, notes, audit.verdict, audit)
+        job.refuse_bad(audit)
         told = {} if self.dialect is None else {"written as": self.dialect.told(names)}
         complete = replace(
             manifest,
@@ -342,7 +342,7 @@ class PartsMade:
             counts={**manifest.counts, **counts},
             output={"records": made.released, "columns": names, **told},
         )
-        return with_verdict(complete, found, job.accepted), found
+        return with_verdict(complete, audit, job.accepted), audit
 
     def _strangers(self, members: pl.DataFrame) -> pl.DataFrame:
         """Return some of those who are kept apart, of the classes that are attacked."""

@@ -40,13 +40,13 @@ def parse_size(text: str) -> int:
     >>> parse_size("500MB"), parse_size("1.5 GB"), parse_size("2GiB")
     (500000000, 1500000000, 2147483648)
     """
-    found = _SIZE.fullmatch(str(text))
-    if found is None:
+    match = _SIZE.fullmatch(str(text))
+    if match is None:
         raise ParameterError(
             "--memory must be a size with its unit, such as 500MB or 2GB", parameter="memory"
         )
-    unit = 1024 if found[3] else 1000
-    size = int(float(found[1]) * unit ** ("kmgt".index(found[2].lower()) + 1))
+    unit = 1024 if match[3] else 1000
+    size = int(float(match[1]) * unit ** ("kmgt".index(match[2].lower()) + 1))
     if size < _LEAST:
         raise ParameterError(
             "--memory must be at least 100MB: the libraries alone take more", parameter="memory"

@@ -250,9 +250,9 @@ def judge(records: pl.DataFrame, settings: Settings) -> Audit | None:
         tables = align_made(records, make(records, int(rng.integers(2**31))), None, columns)
     except TulleError:
         return None
-    found = audit_of_splits(tables, splits, seed, quick=True, k=settings.options.k)
+    audit = audit_of_splits(tables, splits, seed, quick=True, k=settings.options.k)
     first = f"the first {counted(records.height, 'record')} of the source, read again"
-    return found.extended(provenance={"judged on": first})
+    return audit.extended(provenance={"judged on": first})
 
 
 # The report of a stream: what was counted, how it went, what two snapshots tell.

@@ -131,7 +131,7 @@ def baseline(
     tables = align_made(*frames, columns)
     quick = report is None
     own: Given = {"use": _DISTANCES} if options.method == "rotate" else {}
-    found = audited(tables, options.seed, k=options.k, title="Baseline", quick=quick).extended(
+    audit = audited(tables, options.seed, k=options.k, title="Baseline", quick=quick).extended(
         limits=list(LIMITS[options.method]),
         verdict=own,
         command=command,
@@ -139,10 +139,10 @@ def baseline(
         accepted_risk=job.accepted,
     )
     manifest = _manifest(entry, original, release, columns, options, counts, made_with)
-    job.write(release, manifest, found, None if options.plain else shown_in(dialect, release))
+    job.write(release, manifest, audit, None if options.plain else shown_in(dialect, release))
     summary = {"records": original.height, "columns_released": release.width, **counts}
     shown = {"left_out": left_out_rows(columns)}
-    return Done(summary, shown, unit_notes(columns), found.verdict, found)
+    return Done(summary, shown, unit_notes(columns), audit.verdict, audit)
 
 
 def _refuse_contradictions(options: Comparing, control: FilePath | None) -> None:

@@ -135,19 +135,19 @@ def condense(
     chosen = work.chosen(made.k, climbed)
     more = further_copies(made.condenser, original, known, options)
     ledger = _ledger(original, [made.release, *more], known, made.condenser, made.options)
-    found = work.judged(climbed, chosen, job.accepted, remedy=work.remedy(climbed))
-    summary = summary_of(made.condenser, made.tables, strangers, found) | {"chosen": chosen}
+    audit = work.judged(climbed, chosen, job.accepted, remedy=work.remedy(climbed))
+    summary = summary_of(made.condenser, made.tables, strangers, audit) | {"chosen": chosen}
     manifest = manifest_of(made, entry, columns, strangers, chosen)
     dialect = None if options.plain else shown_in(dialect, made.release)
     book = _codebook(made, columns, dialect, output) if options.codebook else None
     beside = beside_files(output, more, ledger, book, dialect)
-    job.write(made.release, manifest, found, dialect, chosen, beside)
+    job.write(made.release, manifest, audit, dialect, chosen, beside)
     notes = [*notes_of(made.condenser, columns, made.release), *told_choice(chosen)]
     notes += told_beside(output, more, ledger)
     levels_table = [dict(row._asdict()) for row in made.condenser.level_summary_]
     left_out = left_out_rows(columns, made.release.columns)
     tables = {"levels": levels_table, "tried": chosen["tried"], "left_out": left_out}
-    return Done(summary, tables, notes, found.verdict, found)
+    return Done(summary, tables, notes, audit.verdict, audit)
 
 
 def _read_estimates(original: pl.DataFrame, columns: list[Column], options: Condensing) -> None:

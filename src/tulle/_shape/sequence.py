@@ -71,12 +71,12 @@ class Sequences(NamedTuple):
 
     @property
     def begin(self) -> Ints:
-        """Return where the rows of each parent begin."""
+        """Where the rows of each parent begin."""
         return np.cumsum(self.counts) - self.counts
 
     @property
     def place(self) -> Ints:
-        """Return the place of each row among those of its parent."""
+        """The place of each row among those of its parent."""
         return np.arange(len(self.parent)) - self.begin[self.parent]
 
     @classmethod
@@ -464,7 +464,7 @@ class _Fitting:
 
     @property
     def least(self) -> int:
-        """Return how many people a leaf holds."""
+        """How many people a leaf holds."""
         return self.k if self.exact else _LEAF * self.k
 
     def enough(self, part: Flags) -> Ints:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from tulle._files import atomic_write, is_held
 
 State = Literal["none", "running", "done", "failed", "stopped"]
 _NOTHING: dict[str, Any] = {"task": "", "done": 0, "total": None, "note": "", "seconds": 0}
+_SAID_BY = re.compile(r"^tulle: (--[\w-]+: )?")
 _GIVE_UP = 5.0  # seconds until a worker that was asked to end is killed
 
 
@@ -66,12 +68,12 @@ class RunningJob:
 
     @property
     def complaints(self) -> list[str]:
-        """What the commands said on standard error, without the name of the program."""
+        """What the commands said on standard error, without names of the program and options."""
         found = []
         for number in range(len(self.description.get("commands", []))):
             with suppress(OSError):
                 lines = (self.place / f"{number}.err").read_text(errors="replace").splitlines()
-                found += [line.removeprefix("tulle: ") for line in lines if line.strip()]
+                found += [_SAID_BY.sub("", line) for line in lines if line.strip()]
         return found
 
     @property

@@ -30,6 +30,7 @@ from starlette.routing import Route
 
 from tulle._app import families, jobs, views
 from tulle._app.study import Study, found_in, is_table_name
+from tulle._files import BINARY
 from tulle._report.words import GATE_WORDS
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point
@@ -178,7 +179,7 @@ async def _receive(request: Request, path: Path, limit: int) -> None:
     if not declared.isdigit() or int(declared) > limit:
         raise ParameterError(f"an upload may have at most {limit:,} bytes: copy the file instead")
     count = 0
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         async for block in request.stream():
             count += len(block)

@@ -267,7 +267,7 @@ def test_sample_holds_released_records_however_few_there_are() -> None:
         records = as_records(texts)
         assert records is not None
         sample.add(records, Sketcher().fit(records).transform(records))
-    taken, sketches = sample.taken()
+    _, taken, sketches = sample.taken()
     assert len(sketches) == taken.matrix.shape[0] == 3
     assert not sketches.suppressed.any()
     assert np.array_equal(np.diff(taken.matrix.indptr), [4, 4, 4])

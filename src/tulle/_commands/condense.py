@@ -342,15 +342,19 @@ class _Work:
             return None  # too few people for a release of a part of them
 
     def remedy(self, climbed: Climbed) -> str:
-        """Say without which column the best k would pass: empty, unless that was tried and found.
+        """Say what passes where this release does not: empty, unless that was tried and found.
 
-        The column is the one that can be inferred best.
+        It is a larger k, where one was given, else the best k without the column that can be
+        inferred best.
         """
         from tulle._report.verdict import inferred
 
-        if not self.chooses or self.by_hand or climbed.passed or not climbed.point.attacks:
+        point = climbed.point
+        if self.by_hand or climbed.passed or not point.attacks:
             return ""
-        name, k = inferred(climbed.point.attacks), climbed.point.spec.k
+        if not self.chooses:
+            return self._larger() if point.level == "bad" else ""
+        name, k = inferred(point.attacks), point.spec.k
         if name is None or len([column for column in self.known if column.role.released]) < 3:
             return ""
         columns, known = (
@@ -362,6 +366,16 @@ class _Work:
         if without.measured(k, "quick").level != "good":
             return ""
         return f"Leave out column '{name}': a few releases without it pass at k = {k}."
+
+    def _larger(self) -> str:
+        """Name the smallest k beyond the given one that passes."""
+        from tulle.exploring._choice import climb, sizes_for
+
+        larger = [k for k in sizes_for(self.people) if k > self.at(None).k]
+        if not larger or column_of(self.known, Role.LEVEL) is not None:
+            return ""
+        climbed = climb(larger, self.measured)
+        return f"Take k = {climbed.point.spec.k}, which passes." if climbed.passed else ""
 
     def chosen(self, made: Made, climbed: Climbed) -> dict[str, Any]:
         """Return the k that is released, what was tried, and why it is this one."""

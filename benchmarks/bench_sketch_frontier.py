@@ -24,7 +24,7 @@ from tulle.sketch._records import SparseRecords, as_records
 
 DELTAS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 NEIGHBOURS = 5
-KEYS = 3  # that every setting is tried under
+KEYS = 2  # that every setting is tried under
 RISK = 0.10
 
 

@@ -44,7 +44,9 @@ class Condensing(Options):
     quick: bool = False  # fewer sizes, and fewer releases that judge them
     rows: Any = None  # how many, or quotas; by default as many as were condensed
     copies: int = 1  # draws of the same model
-    ledger: bool = False  # measure how far estimates lie from the original's
+    ledger: bool | None = (
+        None  # measure how far estimates lie from the original's; see wants_ledger
+    )
     codebook: bool = False  # describe the columns of the release beside it
     memory: str | None = None  # beyond which a table is condensed in cells; half of the machine's
     plain: bool = False  # CSV in the normalised form, not in that of the source

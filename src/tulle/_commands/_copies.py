@@ -123,6 +123,14 @@ def copy_path(output: FilePath, number: int) -> Path:
     return path.with_name(f"{path.name.removesuffix(suffix)}.{number}{suffix}")
 
 
+def wants_ledger(output: FilePath, options: Condensing) -> bool:
+    """Tell whether estimates are measured: without a word where they are what a release is for."""
+    if options.ledger is not None:
+        return options.ledger
+    meant = options.copies != 1 or options.policy.estimates
+    return bool(meant) and not isinstance(parse_rows(options.rows), tuple) and not is_sql(output)
+
+
 def check_beside(output: FilePath, options: Condensing, *, force: bool) -> None:
     """Refuse rows, and files beside the release, that cannot be had, before any work is done."""
     copies = check_int("condense", "copies", options.copies, 1)

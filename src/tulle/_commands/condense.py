@@ -32,7 +32,7 @@ from tulle._commands._condensing import (
     refuse_unused,
     with_people,
 )
-from tulle._commands._copies import beside_files, check_beside, told_beside
+from tulle._commands._copies import beside_files, check_beside, told_beside, wants_ledger
 from tulle._commands._database import condense_linked
 from tulle._commands._decision import Job
 from tulle._commands._large import condense_large
@@ -99,6 +99,7 @@ def condense(
         return condense_large(source, job, options, levels=levels, target=target, control=control)
     refuse_folder(output)
     with options.naming():
+        options = replace(options, ledger=wants_ledger(output, options))
         check_beside(output, options, force=force)
 
     from tulle.auditing._pictures import size_section

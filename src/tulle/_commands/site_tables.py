@@ -240,7 +240,7 @@ def _report(
             {
                 "type": "table",
                 "columns": ["column", "type", "role", "coded"],
-                "rows": [[c.name, str(c.type), str(c.role), c.in_words] for c in held],
+                "rows": [[c.name, c.type, str(c.role), c.in_words] for c in held],
             }
         ],
     }

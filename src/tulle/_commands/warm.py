@@ -98,8 +98,9 @@ def _attacking(rng: np.random.Generator) -> None:
 def _streaming(rng: np.random.Generator) -> None:
     from tulle.stream.condenser import StreamCondenser
 
-    condenser = StreamCondenser(2, random_state=rng)
-    condenser.partial_fit(rng.normal(size=(3 * _MANY, 3)))
+    condenser, levels = StreamCondenser(2, random_state=rng), np.full(_MANY, 2)
+    levels[_MANY // 2] = 4  # waits for a group
+    condenser.partial_fit(rng.normal(size=(_MANY, 3)), levels=levels)
     condenser.sample()
 
 

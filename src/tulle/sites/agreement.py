@@ -316,7 +316,7 @@ class SiteAgreement:
             One row per column.
         """
         return [
-            {"column": c.name, "type": str(c.type), "role": str(c.role), "coded": c.in_words}
+            {"column": c.name, "type": c.type, "role": str(c.role), "coded": c.in_words}
             for c in self.columns
         ]
 

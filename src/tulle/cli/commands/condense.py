@@ -70,7 +70,9 @@ if TYPE_CHECKING:
     metavar="M",
 )
 @options.switch(
-    "--ledger", "Measure how far estimates lie from those of INPUT, for tulle estimate."
+    "--ledger/--no-ledger",
+    "Measure how far estimates lie from those of INPUT, for tulle estimate.  [with --copies or "
+    "named estimates]",
 )
 @options.switch(
     "--codebook", "Describe the columns of the release beside it, as JSON and as a page."

@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tulle._attacks.result import AttackFigures, AttackResult
 from tulle._commands._decision import UNAUDITED
 from tulle._plurals import counted
 from tulle._progress import bar
+from tulle._report.fitness import graded
+from tulle._report.model import Chart, Fact, Promise, Section, Table
+from tulle._report.verdict import CLASSES
 from tulle._types import Ints
+from tulle.auditing.audit import Audit
 from tulle.errors import PrivacyError
 from tulle.keys import SecretKey
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     import polars as pl
 
-    from tulle._attacks.result import AttackFigures, AttackResult
     from tulle._metrics.sketches import DotErrors
-    from tulle._report.model import Chart, Fact, Promise, Section, Table
-    from tulle.auditing.audit import Audit
     from tulle.sketch._records import SparseRecords
     from tulle.sketch.sketcher import Sketcher
     from tulle.sketch.sketches import Sketches
@@ -58,7 +60,7 @@ class Sample:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Return how many components each record has, of all that were offered."""
+        """How many components each record has, of all that were offered."""
         return np.concatenate(self._lengths)
 
     def add(self, records: SparseRecords, sketches: Sketches) -> None:
@@ -110,7 +112,6 @@ def audited(
 ) -> Audit:
     """Audit a release from a sample of it; this was verified of all."""
     from tulle._metrics.sketches import dot_errors, neighbour_recall
-    from tulle.auditing.audit import Audit
 
     rng, lengths = sample.rng, sample.lengths
     places, records, sketches = sample.taken()
@@ -347,9 +348,6 @@ def told(name: str, tried: list[dict[str, Any]]) -> str:
 
 def trade(name: str, tried: list[dict[str, Any]], found: list[float]) -> str:
     """Say what is to be had, where nothing that was tried passes both verdicts; else nothing."""
-    from tulle._report.fitness import graded
-    from tulle._report.verdict import CLASSES
-
     measure, what = _of_use(tried)
     kept = {row[name]: float(row[measure] or 0.0) for row in tried}
     risk = {row[name]: row["risk"] for row in tried}

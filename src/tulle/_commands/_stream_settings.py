@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from tulle._checks import check_choice, check_flag, check_int, check_real, check_share
 from tulle._choices import SNAPSHOT_FORMATS, SNAPSHOTS
 from tulle._commands._columns import (
@@ -17,14 +19,13 @@ from tulle._commands._columns import (
 )
 from tulle._commands._options import Options, resolve
 from tulle._random import as_generator
+from tulle._types import FilePath
 from tulle.errors import ParameterError
+from tulle.table._precision import EXACT
 from tulle.table.policy import COLUMN_OPTIONS
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
     from tulle.stream.condenser import StreamCondenser
 
 
@@ -48,7 +49,6 @@ class Streaming(Options):
     def check(self) -> None:
         """Raise for impossible values, before anything is read."""
         from tulle.stream.condenser import StreamCondenser
-        from tulle.table._precision import EXACT
 
         names = ("k", "split", "grouping", "synthesis")
         with self.naming():
@@ -134,13 +134,13 @@ class Settings:
 
     @property
     def person_column(self) -> str | None:
-        """Return the column that names the person of each record, where people have several."""
+        """The column that names the person of each record, where people have several."""
         person = column_of(self.columns, Role.PERSON)
         return None if person is None else person.name
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the options that a release may show: not the seed, nor a k where levels rule."""
+        """The options that a release may show: not the seed, nor a k where levels rule."""
         unused = {"seed"} if self.level_column is None else {"seed", "k"}
         return {n: value for n, value in self.options.values().items() if n not in unused}
 

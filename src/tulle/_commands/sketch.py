@@ -11,26 +11,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from tulle._checks import check_flag, check_share
 from tulle._commands import _sketch_audit
-from tulle._commands._decision import Job, Refused, decided, with_verdict
+from tulle._commands._decision import Done, Job, Refused, decided, with_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
 from tulle._report.editions import K
+from tulle._report.model import Gate
 from tulle._types import FilePath
+from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
+from tulle.releases import Manifest
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._report.model import Gate
-    from tulle.auditing.audit import Audit
-    from tulle.releases import Manifest
     from tulle.sketch._records import SparseRecords
     from tulle.sketch.sketcher import Sketcher
     from tulle.sketch.sketches import Sketches
@@ -58,16 +57,6 @@ _NOT_OF_SKETCHES = ("audit", "target_risk", "keep")
 _PART = 20_000  # records whose components are in memory together
 
 
-class Sketched(NamedTuple):
-    """The outcome of a finished release."""
-
-    summary: dict[str, Any]
-    components: list[dict[str, Any]]
-    notes: list[str]
-    audit: Audit
-    tried: list[dict[str, Any]]  # deltas (or k), if one was looked for
-
-
 def sketch(
     source: FilePath,
     output: FilePath,
@@ -81,7 +70,7 @@ def sketch(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Sketched:
+) -> Done:
     """Sketch a file of texts or baskets, attack the sketches, and write them unless that is bad.
 
     The delta model reads the file in batches, in bounded memory; k-variance compares all records,
@@ -136,7 +125,9 @@ def sketch(
     job.save_report(done.audit, released=True)
     notes = _notes(key_file, is_new, options, hidden)
     shares = _sketch_audit.components(done.lengths)
-    return Sketched(_summary(done.manifest, done.lengths), shares, notes, done.audit, tried)
+    tables = {"components": shares} | ({"tried": tried} if tried else {})
+    summary = _summary(done.manifest, done.lengths)
+    return Done(summary, tables, notes, done.audit.verdict, done.audit)
 
 
 class _Written(NamedTuple):
@@ -240,8 +231,6 @@ def _beside(source: FilePath, options: Sketching) -> tuple[pl.DataFrame | None, 
     """
     if not options.keep:
         return None, 0
-    import polars as pl
-
     from tulle.sketch._records import fields_beside
 
     if options.text in options.keep:

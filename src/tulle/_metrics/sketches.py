@@ -19,7 +19,7 @@ class DotErrors(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Return the root mean square of measured over predicted; 1 if the theory is right."""
+        """The root mean square of measured over predicted; 1 if the theory is right."""
         sure = self.predicted > 0
         return float(np.sqrt(np.mean((self.measured[sure] / self.predicted[sure]) ** 2)))
 

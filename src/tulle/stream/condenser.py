@@ -552,7 +552,7 @@ class StreamCondenser(BaseEstimator):
 
     @property
     def _fitted(self) -> Fitted:
-        """Return what a save, a merge or a resupply of waiting records needs."""
+        """What a save, a merge or a resupply of waiting records needs."""
         check_whole(self)
         assert isinstance(self._body, Fitted)
         return self._body

@@ -130,11 +130,5 @@ def command(
     opened = None if key is None else SecretKey.load(key)
     with output.working(as_json, logged=given["follow"] or not as_json):
         done = stream(key=opened, command=output.command_line(), **given)
-    output.show(
-        done.summary,
-        title="Stream",
-        as_json=as_json,
-        tables={"releases": done.snapshots},
-        verdict=done.verdict,
-        notes=[*done.notes, *([f"key       {key} (created; keep it secret)"] if made else [])],
-    )
+    made_key = [f"key       {key} (created; keep it secret)"] if made else []
+    output.show_done(done, "Stream", as_json=as_json, where=made_key)

@@ -18,11 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tulle.errors import DataError, TulleError
-
-
-class OutputExists(TulleError):
-    """The output is there already and ``force`` was not given."""
+from tulle.errors import DataError, OutputExists, TulleError
 
 
 @contextmanager

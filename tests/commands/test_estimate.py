@@ -25,8 +25,8 @@ from tulle._commands._copies import wants_ledger
 from tulle._commands._large import refuse_in_blocks
 from tulle._commands._options import resolve
 from tulle._commands.condense import condense
-from tulle._files import OutputExists
 from tulle.cli import tulle as command_line
+from tulle.errors import OutputExists
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")]
 

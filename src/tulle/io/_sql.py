@@ -22,8 +22,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from tulle._files import OutputExists
-from tulle.errors import DataError, missing_extra, nearest_name
+from tulle.errors import DataError, OutputExists, missing_extra, nearest_name
 from tulle.io._formats import Format, display_name, existing_file, is_mysql, is_query
 from tulle.io._text import stamp_of
 from tulle.table._links import Link

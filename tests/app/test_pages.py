@@ -287,6 +287,7 @@ def test_the_verdict_offers_what_helps(asked: Asked, tmp_path: Path, begun: list
     (place / "3.out").unlink()
     page = asked.ask("GET", f"/t/{study.id}/releases/1").text
     assert '<button name="k" value="30"' in page
+    assert "If it is sent all the same" in page  # it is not offered as if it had passed
     assert '<button name="leave" value="0"' in page
     assert posted(asked, f"/t/{study.id}/release", leave=0).status == 303
     assert load_policy(study.policy_file).columns[0].role == "ignored"

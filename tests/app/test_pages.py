@@ -320,6 +320,16 @@ def test_rows_of_the_release_and_what_was_left_out_are_shown(asked: Asked, tmp_p
     assert asked.ask("GET", f"/t/{study.id}/releases/1/charts/chart-9").status == 404
 
 
+def test_a_release_may_measure_how_far_estimates_lie(
+    asked: Asked, tmp_path: Path, begun: list[Any]
+) -> None:
+    study = inspected(tmp_path, people())
+    assert posted(asked, f"/t/{study.id}/release", k=5, ledger="on").status == 303
+    assert "--ledger" in begun[0][0]
+    assert posted(asked, f"/t/{study.id}/release", k=5).status == 303
+    assert "--ledger" not in begun[1][0]
+
+
 def test_context_and_gates_are_in_the_policy(asked: Asked, tmp_path: Path) -> None:
     study = inspected(tmp_path, people())
     path = f"/t/{study.id}/context"

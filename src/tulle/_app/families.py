@@ -69,6 +69,7 @@ def task(study: Study, step: str) -> dict[str, Any]:
         "figures": [(name, found[name], meaning) for name, meaning in _WORDS["figures"].items()
                     if isinstance(found.get(name), int | float | str)],
         "lines": lines,
+        "no_intervals": str(found.get("intervals", "")).startswith("none"),
         "roles": ROLES,
         "kinds": list(Kind),
         "drawn": job.result(1).get("tables", {}) if step == "together" else {},

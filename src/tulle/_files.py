@@ -19,13 +19,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError, OutputExists, TulleError
 
 BINARY = getattr(os, "O_BINARY", 0)  # Windows translates line ends without it
-
-
-class OutputExists(TulleError):
-    """The output is there already and ``force`` was not given."""
 
 
 @contextmanager

@@ -126,9 +126,9 @@ def start(root: Path) -> dict[str, Any]:
 
 def job_of(study: Study, step: str) -> RunningJob:
     """Return the job that a page waits for."""
-    found = re.fullmatch(r"made:(\d{1,9})", step)
-    if found:
-        made = study.release(int(found[1]))
+    match = re.fullmatch(r"made:(\d{1,9})", step)
+    if match:
+        made = study.release(int(match[1]))
         return made.proof if made.proof.state == "running" else made.job
     if step == "data":
         return study.job("inspect")

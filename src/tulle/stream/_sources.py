@@ -213,7 +213,7 @@ class Source(Protocol):
 
     @property
     def position(self) -> Position:
-        """Return the position up to which everything was delivered."""
+        """The position up to which everything was delivered."""
 
     @staticmethod
     def place(position: Position) -> str:

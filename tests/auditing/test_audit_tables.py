@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests.reference.audit_people import people_table
 from tulle import audit
 from tulle._attacks.reconstruction import exact_values
-from tulle.auditing import _measures as measures
+from tulle.auditing import _learning as learning
 from tulle.auditing._tables import align
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table.schema import Column, Kind, Role
@@ -51,6 +51,19 @@ def test_whole_and_decimal_numbers_go_together() -> None:
     found = audit(whole, decimal, random_state=0).to_dict()
     assert found["attacks"]["exact_copies"]["rate"] == 1
     assert found["metrics"]["marginal_distance"] == 0
+
+
+def test_the_few_values_of_a_column_move_by_chance_and_count_for_less() -> None:
+    rng = np.random.default_rng(5)
+
+    def table(share: float) -> pl.DataFrame:
+        there = pl.Series(np.arange(900) < share * 900)
+        drawn = pl.DataFrame({"a": rng.normal(size=900), "b": rng.normal(size=900)})
+        return drawn.with_columns(pl.when(there).then("a"))
+
+    few, many = (audit(table(s), table(s), random_state=0).to_dict() for s in (0.08, 1.0))
+    moved = (result["metrics"]["marginal_distance_max"] for result in (few, many))
+    assert all(distance < 0.15 for distance in moved)
 
 
 @pytest.mark.slow
@@ -136,7 +149,7 @@ def test_whole_numbers_that_are_mostly_different_are_a_quantity_in_a_small_table
 
 @pytest.mark.slow
 def test_models_of_large_tables_learn_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measures, "_MOST_TRAINED", 50)
+    monkeypatch.setattr(learning, "_MOST_LEARNT", 50)
     table = people_table(np.random.default_rng(3), 300)
     model = Counting()
     control = people_table(np.random.default_rng(4), 90)

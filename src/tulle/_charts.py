@@ -29,14 +29,13 @@ _ANY_ZERO = alt.Scale(zero=False)  # an axis need not begin at nothing
 _LOG = alt.Scale(type="log", nice=False)
 
 
-def chart(kind: str, rows: Rows, *, title: str = "") -> Any:
+def chart(kind: str, rows: Rows) -> Any:
     """Draw one of the kinds that :mod:`tulle._report` lists, as an Altair chart."""
     check_choice("chart", "kind", kind, FIELDS)
     for field in FIELDS[kind]:
         if any(field not in row for row in rows):
             raise ParameterError(f"A row of the chart '{kind}' lacks the field '{field}'.")
-    drawn = _KINDS[kind][0](list(rows))
-    return _in_house_style(drawn.properties(title=title) if title else drawn)
+    return _in_house_style(_KINDS[kind][0](list(rows)))
 
 
 def spec(kind: str, rows: Rows) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from tulle import Column, DataError, Kind, Policy, Role, audit
 from tulle._attacks.records import nearest
+from tulle._attacks.result import Scene
 from tulle.auditing import _fitness as fitness_module
 from tulle.auditing._fitness import celled
 from tulle.auditing._learning import _split
@@ -132,13 +133,8 @@ def test_without_a_control_nobody_is_said_to_be_at_risk(tables: Any) -> None:
 
 def test_halves_are_joined_as_a_double_loop_joins_them(tables: Any) -> None:
     aligned = align(tables[0], spoilt(tables[0]), tables[2], None)
-    result = linkability(
-        aligned.original,
-        aligned.release,
-        np.random.default_rng(0),
-        control=aligned.control,
-        attempts=5000,
-    )
+    scene = Scene(aligned.original, aligned.release, aligned.control, 5000)
+    result = linkability(scene, np.random.default_rng(0))
     halves = aligned.original.columns[::2], aligned.original.columns[1::2]
     for records, count in (
         (aligned.original, result.successes),
@@ -147,7 +143,7 @@ def test_halves_are_joined_as_a_double_loop_joins_them(tables: Any) -> None:
         near = [nearest(records.only(h), aligned.release.only(h)).rows[:, 0] for h in halves]
         assert count == sum(int(a) == int(b) for a, b in zip(*near))
     one = align(tables[0].select("age"), tables[1].select("age"), None, None)
-    assert linkability(one.original, one.release, np.random.default_rng(0)) is None
+    assert linkability(Scene(one.original, one.release), np.random.default_rng(0)) is None
 
 
 @pytest.mark.slow
@@ -162,13 +158,8 @@ def test_a_register_finds_the_people_who_are_in_it(tables: Any) -> None:
     assert found.rows == 160
     assert found.original.tolist() == list(range(10, 100))
     assert found.control.tolist() == list(range(50))
-    result = linkage_known(
-        aligned.original,
-        aligned.release,
-        np.random.default_rng(0),
-        register=found,
-        control=aligned.control,
-    )
+    scene = Scene(aligned.original, aligned.release, aligned.control)
+    result = linkage_known(scene, np.random.default_rng(0), register=found)
     assert (result.attempts, result.successes) == (90, 90)
     assert (result.control_attempts, result.control_successes) == (50, 0)
     audited = audit(members, members, control, known=register, random_state=0, attempts=50)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tulle._attacks.linkage import is_own
-from tulle._attacks.records import MISMATCH, Records, between, chosen, nearest, spacing
+from tulle._attacks.linkage import are_own
+from tulle._attacks.records import MISMATCH, Records, chosen, nearest, spacing
 from tulle._attacks.result import AttackResult
 from tulle._types import Flags, Floats, Ints
 
@@ -211,16 +211,16 @@ def linkage_of_rows(
         some = chosen(control[0].n_people, attempts, rng)
         some = some[np.isin(some, control[0].people)]
         outside = control[1].take(some)
-        found = released.take(_linked(control[0], some, release, rng))
-        strangers = is_own(between(outside, found), nearest(outside, people).distances[:, 0])
+        found = _linked(control[0], some, release, rng)
+        strangers = are_own(outside, released, found, nearest(outside, people).distances[:, 0])
     known = people.take(tried)
-    return AttackResult.of(
+    return AttackResult.on(
         f"linkage:rows of {name}" if name else "linkage:rows",
-        is_own(between(known, released.take(links)), apart),
-        is_own(between(known, released.take(guesses)), apart).sum(),
+        known,
+        are_own(known, released, links, apart),
+        are_own(known, released, guesses, apart).sum(),
+        outside,
         strangers,
-        people=known.people,
-        strangers=None if outside is None else outside.people,
         story=f"Somebody who knows up to {_KNOWN} rows of a person links them to the released "
         "person who has rows most like these. Right if that person is, over all that is known of "
         "people, plainly the same: nearer than a quarter of the way to anyone else in the data.",

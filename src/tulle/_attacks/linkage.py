@@ -208,14 +208,14 @@ def linkage(
         # twins among strangers would compete, people with a twin in the data count for nothing
         _, first, same = np.unique(as_bytes(outside), return_index=True, return_inverse=True)
         found = join(outside.take(first).only(columns), release.only(columns))[same.ravel()]
-        strange = _are_own(outside, release, found, far)
+        strange = are_own(outside, release, found, far)
     known_text = "all columns" if len(columns) == len(original.columns) else ", ".join(columns)
     how = ", no record to more than one person" if one_to_one else ""
     return AttackResult.on(
         "linkage_one_to_one" if one_to_one else "linkage",
         people,
-        _are_own(people, release, links, apart),
-        _are_own(people, shuffled, guesses, apart).sum(),
+        are_own(people, release, links, apart),
+        are_own(people, shuffled, guesses, apart).sum(),
         outside,
         strange,
         story=_STORY.format(who=who, known=known_text, attempts=len(people), how=how),
@@ -223,13 +223,9 @@ def linkage(
     )
 
 
-def is_own(distances: Floats, spacings: Floats, share: float = OWN) -> NDArray[np.bool_]:
-    """Return whether a record at this distance is plainly the person's own."""
-    return np.asarray(distances < share * spacings)
-
-
-def _are_own(people: Records, release: Records, links: Ints, apart: Floats) -> Flags:
-    return is_own(between(people, release.take(links)), apart)
+def are_own(people: Records, release: Records, links: Ints, apart: Floats) -> Flags:
+    """Tell which people are linked to a record that is plainly their own."""
+    return np.asarray(between(people, release.take(links)) < OWN * apart)
 
 
 def _join_nearest(people: Records, release: Records) -> Ints:

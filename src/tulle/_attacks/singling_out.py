@@ -102,11 +102,11 @@ class _Lots:
         return Tries(self._people[candidates], right > 0), int(guessed.sum())
 
 
-def most_telling(records: Records, columns: Sequence[str], count: int = COLUMNS) -> list[str]:
+def most_telling(records: Records, columns: Sequence[str]) -> list[str]:
     """Return the columns that together leave most people alone, found one after the other."""
     ranked = _ranked([records])
     found: list[str] = []
-    while len(found) < min(count, len(columns)):
+    while len(found) < min(COLUMNS, len(columns)):
         left = [name for name in columns if name not in found]
         found.append(max(left, key=lambda name: _alone(_numbered(ranked, [*found, name]))))
     return found

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -38,6 +38,8 @@ from tulle._commands._decision import Done, Job, with_verdict
 from tulle._commands._memory import EngineOf, half_of_memory, parse_size, refuse_repeated
 from tulle._commands._sources import source_entry
 from tulle._large.facts import Apart, HashSample, Sampled, person_keys, row_keys, sample_rows
+from tulle._large.machine import Budget, Machine
+from tulle._large.plan import PartedRelease, Units, condense_blocks, divide_classes
 from tulle._plurals import counted
 from tulle._random import as_generator
 from tulle._threads import cores
@@ -54,9 +56,6 @@ from tulle.io.write import put_table
 from tulle.releases import Manifest, write_part, write_parts
 from tulle.table.schema import Column, Role, Schema
 from tulle.table.split import check_part
-
-if TYPE_CHECKING:
-    from tulle._large.plan import PartedRelease, Units
 
 _STRANGERS = 20_000  # rows of people kept apart that a release is attacked with
 
@@ -87,8 +86,6 @@ def condense_large(
     control: FilePath | None,
 ) -> Done:
     """Condense a table in blocks on this machine, and write the release as a folder of parts."""
-    from tulle._large.machine import Budget, Machine
-
     refuse_in_blocks(options)
     opened = open_table(source)
     limit = int(half_of_memory()) if options.memory is None else parse_size(options.memory)
@@ -152,8 +149,6 @@ class LargeTable:
 
     def decide(self, counted: pl.DataFrame) -> tuple[Units, Condenser]:
         """Return what is condensed apart, and the condenser with the size of its groups."""
-        from tulle._large.plan import Units, divide_classes
-
         level = column_of(self.known, Role.LEVEL)
         if self.label is None:
             size = 2 if level is not None else group_size(self.options)
@@ -260,8 +255,6 @@ class PartsMade:
         columns: Sequence[Column] | None = None,
     ) -> Manifest:
         """Look at a table, condense it and write all parts, or nothing."""
-        from tulle._large.plan import condense_blocks
-
         job, options = self.job, self.options
         refuse_single_file(job.output)
         seed = seed_words(options)

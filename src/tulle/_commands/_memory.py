@@ -6,22 +6,21 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import polars as pl
 
 from tulle._commands._columns import column_of
 from tulle._commands._condensing import Condensing
 from tulle._large.facts import SAMPLE, Apart, HashSample, person_keys, sample_rows
+from tulle._large.machine import Budget, Machine
+from tulle._large.plan import BlockEngine
 from tulle._random import as_generator
 from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import Format, existing_file, format_of, is_compressed, parts_of, readable_as
 from tulle.io.read import open_table, read_table
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:
-    from tulle._large.plan import BlockEngine
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 _EACH = 120  # bytes that a number of a table takes while it is condensed in memory
@@ -78,8 +77,6 @@ class Looked(NamedTuple):
 
 def look_at(source: FilePath, seed: int | None = None) -> Looked:
     """Read a table, or draw rows of one that is larger than memory."""
-    from tulle._large.machine import Budget, Machine
-
     if format_of(source) is Format.SQL or needed(source) <= half_of_memory():
         table = read_table(source)
         return Looked(table, table.height, [])
@@ -95,8 +92,6 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
 
 def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[str]:
     """Say which columns look unique in a sample of a table but repeat in the whole."""
-    from tulle._large.machine import Budget, Machine
-
     opened = open_table(source)
 
     def engine(names: list[str] | None = None, apart: Apart | None = None) -> Machine:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from tulle._attacks.result import AttackFigures, AttackResult
 from tulle._commands._decision import UNAUDITED
@@ -28,8 +29,6 @@ from tulle.errors import PrivacyError
 from tulle.keys import SecretKey
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
     from tulle._metrics.sketches import DotErrors
     from tulle.sketch._records import SparseRecords
     from tulle.sketch.sketcher import Sketcher

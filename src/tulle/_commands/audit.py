@@ -22,6 +22,7 @@ from tulle._report.model import Changes, Gate, Guarantee, Promise, Result
 from tulle._report.words import BOUND, PRESETS
 from tulle._types import FilePath
 from tulle.auditing import Audit, audit, check_gates, gate_rows
+from tulle.auditing._batches import audit_batches
 from tulle.auditing._database import ComparedPeople, refuse_known_keys
 from tulle.auditing._gates import check_limits
 from tulle.auditing._measures import stated_rules
@@ -241,8 +242,6 @@ def _audit_large(
     worst_case: bool,
 ) -> Audit:
     """Audit people drawn by lot, and look for everybody's copies in all records."""
-    from tulle.auditing._batches import audit_batches
-
     table, released, *before = [open_table(file) for file in (original, release, *earlier)]
     first, shown = next(table.batches()), next(released.batches())
     columns = _known_columns(first, shown, release, options)

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from tulle._commands._baskets import put_baskets
 from tulle._commands._decision import Done
 from tulle._commands.audit import attack_rows
 from tulle._commands.condense import condense
@@ -25,8 +26,6 @@ def draw_baskets(
     target: str | os.PathLike[str], form: str, *, seed: int | None = None, force: bool = False
 ) -> dict[str, Any]:
     """Write baskets of the Quest generator, such as T10I4D1000, to a file of baskets."""
-    from tulle._commands._baskets import put_baskets
-
     sizes = re.fullmatch(r"T(\d{1,4})\.?I(\d{1,4})\.?D(\d{1,7})(K?)", form, re.IGNORECASE)
     if sizes is None:
         raise ParameterError("must be written like T10I4D1000 or T10.I4.D100K", subject="--quest")

@@ -15,6 +15,7 @@ from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import LOOKAHEADS, SHARED, VICTIMS
 from tulle._commands import share
+from tulle._commands._baskets import filled, list_blocks, open_file, put_baskets, put_blocks
 from tulle._commands._decision import Done, Job, decided, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
@@ -217,8 +218,6 @@ def preview(
     with chosen.naming():
         options = _settled(chosen, stream=False)
         wishes = _wishes(source, rules, choose, options, seed)
-        from tulle._commands._baskets import open_file
-
         baskets = open_file(source, options.basket, options.item).baskets
         rows = []
         with bar("Trying each rule", len(wishes.rules) + 1) as advance:
@@ -274,8 +273,6 @@ class _HideRun(NamedTuple):
     seed: int | None
 
     def whole(self) -> _Made:
-        from tulle._commands._baskets import open_file, put_baskets
-
         options, wishes = self.options, self.wishes
         opened = open_file(self.source, options.basket, options.item, tuple(options.keep))
         as_table = is_table_name(self.job.output) and opened.restore is not None
@@ -315,7 +312,6 @@ class _HideRun(NamedTuple):
 
     def streamed(self) -> _Made:
         """Hide window by window, in bounded memory."""
-        from tulle._commands._baskets import list_blocks, put_blocks
         from tulle.rules._stream import HidingStream
 
         options = self.options
@@ -447,8 +443,6 @@ def _wishes(
         if options.support_of != "rule":
             raise ParameterError("is for --choose", subject=options.word("support_of"))
         return read_rules(rules)
-    from tulle._commands._baskets import open_file
-
     scenario, _, number = str(choose).partition(":")
     if scenario not in SCENARIOS or not (number.isdecimal() or not number):
         raise ParameterError(
@@ -494,8 +488,6 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
 
 
 def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) -> dict[str, Any]:
-    from tulle._commands._baskets import filled
-
     return {
         "baskets": hider.n_transactions_,
         "baskets_touched": hider.n_transactions_touched_,

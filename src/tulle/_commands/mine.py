@@ -9,6 +9,7 @@ import polars as pl
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS, MINERS, SUPPORTS_OF
+from tulle._commands._baskets import open_blocks, open_file
 from tulle._commands._decision import Done
 from tulle._commands._memory import half_of_memory, parse_size
 from tulle._commands._options import Options, resolve
@@ -123,8 +124,6 @@ def _is_large(source: FilePath, options: Mining) -> bool:
 
 
 def _mined(source: FilePath, options: Mining, *, blockwise: bool) -> MinedItemsets:
-    from tulle._commands._baskets import open_blocks, open_file
-
     basket, item = options.basket, options.item
     attributes = options.attributes
     if not attributes and has_manifest(source):  # of joined codes every column is one

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from tulle._attacks.result import AttackResult
+from tulle._commands._baskets import open_file
 from tulle._commands.mine import flat
 from tulle._plurals import counted
 from tulle._types import FilePath
@@ -49,7 +50,6 @@ def shared_rules(
     if format_of(output) is Format.SQL:
         raise ParameterError("the output must be a file, such as .csv or .parquet")
 
-    from tulle._commands._baskets import open_file
     from tulle.rules.patterns import PatternSanitizer
 
     baskets = open_file(source, options.basket, options.item).baskets

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -12,7 +12,7 @@ from tulle._checks import check_choice
 from tulle._choices import TUNED_FOR
 from tulle._commands._columns import column_of, names_classes, plan_columns, without_opaque
 from tulle._commands._condensing import Condensing
-from tulle._commands._decision import check_accepted
+from tulle._commands._decision import Done, check_accepted
 from tulle._commands._memory import look_at
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
@@ -66,17 +66,6 @@ class Tuning(Options):
     seed: int | None = None
 
 
-class Tuned(NamedTuple):
-    """The search's answer."""
-
-    summary: dict[str, Any]
-    results: list[dict[str, Any]]
-    class_results: list[dict[str, Any]]
-    strategies: list[dict[str, Any]]  # the rule and brute force side by side, if both were asked
-    reason: str
-    verdict: Verdict | None = None  # of the release, if there is one
-
-
 def tune(
     source: FilePath,
     *,
@@ -89,7 +78,7 @@ def tune(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Tuned:
+) -> Done:
     """Search the group size; with ``output``, condense the table with it too.
 
     The people of a ``holdout`` take part neither in the search nor in the release.
@@ -123,8 +112,7 @@ def tune(
     rows = drawn_apart(table, columns, options, options.holdout, options.seed)
     members = table if rows is None else table[rows.members]
     search = _searched(members, columns, aim, options, condensing)
-    made = _tuned(search, members.height)
-    made = made._replace(reason=". ".join([made.reason.rstrip("."), *looked.notes]))
+    made = _done(search, members.height, looked.notes)
     if output is not None:
         released = condense(
             source,
@@ -199,20 +187,23 @@ def _searched(
         return search.fit(table.drop(aim.name), table[aim.name])
 
 
-def _tuned(search: GroupSizeSearch, records: int) -> Tuned:
+def _done(search: GroupSizeSearch, records: int, notes: list[str]) -> Done:
     summary = {
         "records": records,
         "chosen_k": search.best_k_,
         "sizes_tried": search.results_.height,
         "original_utility": search.baseline_,
     }
-    results, classes = search.results_.to_dicts(), search.class_results_.to_dicts()
-    return Tuned(summary, results, classes, search.strategies_, search.reason_)
+    reason = ". ".join([search.reason_.rstrip("."), *notes])
+    tables = {"sizes": search.results_.to_dicts(), "classes": search.class_results_.to_dicts()}
+    if search.strategies_:  # the rule and brute force side by side, if both were asked
+        tables["strategies"] = search.strategies_
+    return Done(summary, tables, [reason])
 
 
-def verdict_of(made: Tuned) -> Verdict:
+def verdict_of(made: Done) -> Verdict:
     """Return what a search can say: of privacy next to nothing, of use what a miner lost."""
-    chosen = next(row for row in made.results if row["chosen"])
+    chosen = next(row for row in made.tables["sizes"] if row["chosen"])
     ratio = float(chosen["ratio"])
     level: Level = "good" if ratio >= 0.95 else "caution" if ratio >= 0.8 else "bad"
     return {
@@ -249,11 +240,11 @@ def _class_curves(search: GroupSizeSearch) -> list[Chart]:
     ]
 
 
-def _report(search: GroupSizeSearch, made: Tuned, command: str, seed: int | None) -> Result:
-    table = [[row[name] for name in _WORDS] for row in made.results]
+def _report(search: GroupSizeSearch, made: Done, command: str, seed: int | None) -> Result:
+    table = [[row[name] for name in _WORDS] for row in made.tables["sizes"]]
     return {
         "title": "Which group size?",
-        "summary": made.reason,
+        "summary": made.notes[0],
         "verdict": verdict_of(made),
         "k": search.best_k_,
         "metrics": {"original_utility": search.baseline_},

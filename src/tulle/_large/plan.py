@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from tulle._large.facts import Keys, KnownTable, Learnt, Sampled, TableFacts, person_keys, row_keys
 from tulle._people import draw_threshold
@@ -118,7 +117,8 @@ def divide_classes(
         None if levels is None else np.repeat(levels, some),
         lambda unit: least if persons else int(counts[unit.classes].sum()),
     )
-    condenser: Condenser = clone(by_class.condenser).set_params(k=2 if k is None else k)
+    assert by_class.condenser is not None
+    condenser = by_class.condenser.cloned().set_params(k=2 if k is None else k)
     return Units(label, schema, [unit.classes for unit in units], counts), condenser
 
 
@@ -249,7 +249,7 @@ class BlockPlan:
         keys, tally = row_keys(frame, self.seed[0]), Tally()
         tally.add(keys)
         frame = frame[np.argsort(keys, kind="stable")]
-        part: Condenser = clone(self.condenser)
+        part: Condenser = self.condenser.cloned()
         if part.time_budget is not None:
             part.set_params(time_budget=part.time_budget * len(keys) / self.units.records.sum())
         # ranges are widened by groups: each block has codes of its own
@@ -324,7 +324,7 @@ def make_plan(
         settled = Settled((), person=person)
         if condenser.order is None:
             time = find_order(sample, schema, persons, standing=False)
-            condenser = clone(condenser).set_params(order=None if time is None else [time])
+            condenser = condenser.cloned().set_params(order=None if time is None else [time])
     elif condenser._keeps_shape:
         codes, unit = units.locate(sample)
         labelled = None

@@ -282,10 +282,13 @@ def _is_decimal(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, Integral)
 
 
-def _significant(value: Any, digits: int = 3) -> Any:
+_DIGITS = 3  # of a rounded figure
+
+
+def _significant(value: Any) -> Any:
     if not _is_decimal(value) or value == 0 or not math.isfinite(value):
         return value
-    rounded = round(float(value), digits - 1 - math.floor(math.log10(abs(value))))
+    rounded = round(float(value), _DIGITS - 1 - math.floor(math.log10(abs(value))))
     return 0.999 if rounded == 1 and value < 1 else rounded  # not quite perfect is never 1
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -91,8 +91,6 @@ def planned(
 ) -> Iterator[_Planned]:
     """Yield each attack by name, waiting for its generator."""
     scene = Scene(tables.original, tables.release, tables.control, attempts)
-    of_people = scene.original, scene.release
-    tried: dict[str, Any] = {"control": scene.control, "attempts": attempts}
     register, *others = attackers
     link = partial(linkage, scene, known=register.known, who=register.who)
     yield "exact copies", partial(exact_copies, scene)
@@ -101,9 +99,9 @@ def planned(
     yield "linkage", link
     if not quick:
         yield "one to one", partial(link, one_to_one=True)
-        yield "linkability", partial(linkability, *of_people, **tried)
+        yield "linkability", partial(linkability, scene)
     if listed is not None:
-        yield "looked up", partial(linkage_known, *of_people, register=listed, **tried)
+        yield "looked up", partial(linkage_known, scene, register=listed)
     yield "singling out", partial(singling_out, scene)
     for column in columns:
         yield column, _reading(scene, column, register)

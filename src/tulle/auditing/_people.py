@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from tulle._attacks.inference import CLOSE
-from tulle._attacks.linkage import is_own
-from tulle._attacks.records import Records, between, nearest, spacing
-from tulle._attacks.result import AttackResult
+from tulle._attacks.linkage import are_own
+from tulle._attacks.records import Records, nearest, spacing
+from tulle._attacks.result import AttackResult, Scene
 from tulle._metrics.cells import Cells, joined, subgroups
 from tulle._metrics.peers import (
     copied_combinations,
@@ -133,30 +133,23 @@ def _numbers_of(records: Records, name: str) -> Floats:
 # Attacks that join tables: two halves of the columns, and a register.
 
 
-def linkability(
-    original: Records,
-    release: Records,
-    rng: np.random.Generator,
-    *,
-    control: Records | None = None,
-    attempts: int = 1000,
-) -> AttackResult | None:
+def linkability(scene: Scene, rng: np.random.Generator) -> AttackResult | None:
     """Join what two people know of different columns through the release.
 
     None if there are fewer than two columns.
     """
-    halves = original.columns[::2], original.columns[1::2]
+    release, columns = scene.release, scene.original.columns
+    halves = columns[::2], columns[1::2]
     if not halves[1]:
         return None
-    people = original.take(original.sample(attempts, rng))
-    outside = None if control is None else control.take(control.sample(attempts, rng))
-    return AttackResult.of(
+    people, outside = scene.people(rng)[1], scene.strangers(rng)
+    return AttackResult.on(
         "linkability",
+        people,
         _joins(people, release, halves),
         _joins(people, release.scrambled(rng), halves).sum(),
+        outside,
         None if outside is None else _joins(outside, release, halves),
-        people=people.people,
-        strangers=None if outside is None else outside.people,
         story="Two who hold different columns of the same people, every second column each, join "
         "them through the release. Right if the released record that is nearest in the one half "
         "is nearest in the other half too.",
@@ -199,32 +192,27 @@ def _rows_in(table: pl.DataFrame, once: pl.DataFrame) -> Ints:
 
 
 def linkage_known(
-    original: Records,
-    release: Records,
-    rng: np.random.Generator,
-    *,
-    register: Register,
-    control: Records | None = None,
-    attempts: int = 1000,
+    scene: Scene, rng: np.random.Generator, *, register: Register
 ) -> AttackResult | None:
     """Look up the people of a register in the release; None if nobody is in it."""
     if not len(register.original):
         return None
-    rows = register.original[original.take(register.original).sample(attempts, rng)]
+    original, release, control = scene.original, scene.release, scene.control
+    rows = register.original[original.take(register.original).sample(scene.attempts, rng)]
     people, apart = original.take(rows), spacing(rows, original)
     strange, outside = None, None
     if control is not None and register.control is not None and len(register.control):
-        some = register.control[control.take(register.control).sample(attempts, rng)]
+        some = register.control[control.take(register.control).sample(scene.attempts, rng)]
         outside = control.take(some)
         far = nearest(outside, original).distances[:, 0]
         strange = _own(outside, release, register.columns, far)
-    return AttackResult.of(
+    return AttackResult.on(
         "linkage_known",
+        people,
         _own(people, release, register.columns, apart),
         _own(people, release.scrambled(rng), register.columns, apart).sum(),
+        outside,
         strange,
-        people=people.people,
-        strangers=None if outside is None else outside.people,
         story=f"Somebody with a register that holds {', '.join(register.columns)} looks up the "
         "released record that is nearest to each of its entries. Right if that record is plainly "
         "the person's own, over all columns.",
@@ -235,7 +223,7 @@ def linkage_known(
 
 def _own(people: Records, release: Records, columns: Sequence[str], apart: Floats) -> Flags:
     links = nearest(people.only(columns), release.only(columns)).rows[:, 0]
-    return is_own(between(people, release.take(links)), apart)
+    return are_own(people, release, links, apart)
 
 
 # Risk by subgroup, of those who stand apart, and by value.

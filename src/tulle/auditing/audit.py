@@ -25,6 +25,7 @@ from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import RandomState, as_generator, spawn
 from tulle._report.model import Changes, Result, Section, Verdict, completed
+from tulle._report.render import framed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
 from tulle.auditing._attackers import (
@@ -191,8 +192,6 @@ class Audit:
         return Audit({**whole, **parts, **joined})
 
     def _repr_html_(self) -> str:
-        from tulle._report.render import framed
-
         return framed(self.html())
 
     def __repr__(self) -> str:

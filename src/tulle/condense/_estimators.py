@@ -7,6 +7,7 @@ which everybody who writes ``from tulle import Condenser`` would wait for.
 from __future__ import annotations
 
 import inspect
+from copy import deepcopy
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
@@ -41,6 +42,14 @@ class Estimator:
             else:
                 setattr(self, name, value)
         return self
+
+    def cloned(self) -> Self:
+        """Copy the parameters into a new estimator, as scikit-learn's ``clone`` does."""
+        own = self.get_params(deep=False)
+        copies = {
+            n: v.cloned() if isinstance(v, Estimator) else deepcopy(v) for n, v in own.items()
+        }
+        return type(self)(**copies)
 
     def __repr__(self) -> str:
         usual = _defaults(type(self))

@@ -23,6 +23,7 @@ from tulle.condense._levels import (
     too_few_people,
 )
 from tulle.condense._synthesis import count_alike
+from tulle.condense.groupings import group_records
 from tulle.errors import PrivacyError
 
 # sees points, their groups and the groups' statistics while a fit runs
@@ -184,8 +185,6 @@ class Grouper:
         return [np.flatnonzero(self.units == unit) for unit in np.unique(self.units)]
 
     def _formed(self, points: Floats, demands: Ints, rows: Ints) -> Ints:
-        from tulle.condense.groupings import group_records
-
         people = None if self.people is None else self.people[rows]
         held = len(rows) if people is None else len(np.unique(people))
         demands = np.minimum(demands, held)

@@ -169,10 +169,8 @@ class ClassCondenser(CondensedTable, Estimator):
         grouper = template._grouper(block, rng, watch, places[inside])
         facts = synthesis.fit(block, encoder, grouper)
 
-        from sklearn.base import clone
-
         self._synthesis, self._encoder, self._rng = synthesis, encoder, rng
-        self._exit, self._template = exit, clone(template)
+        self._exit, self._template = exit, template.cloned()
         self._labels, self._units = labels.schema, [unit.classes for unit in units]
         self.classes_ = labels.schema.classes
         self.class_counts_ = np.bincount(labels.codes[released], minlength=len(self.classes_))

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -33,14 +33,12 @@ from tulle.auditing._learning import utility
 from tulle.auditing._pictures import group_section
 from tulle.auditing._tables import align_made
 from tulle.auditing.audit import Audit, audit_people, audited
+from tulle.condense.class_condenser import ClassCondenser
+from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, PrivacyError, PrivacyWarning, TulleError
 from tulle.table._series import is_class
 from tulle.table.schema import Column, Role
 from tulle.table.split import units_of
-
-if TYPE_CHECKING:
-    from tulle.condense.class_condenser import ClassCondenser
-    from tulle.condense.condenser import Condenser
 
 SHARES = (0.01, 0.05, 0.1, 0.4)  # of the people, in subsamples that give the scale
 _ROWS_EACH = 5  # of a sampled person, on average: more would not be quick
@@ -285,9 +283,6 @@ def _released(spec: Spec, people: People, seed: int) -> tuple[pl.DataFrame, Chan
 
 def _condensed(spec: Spec, people: People, seed: int) -> tuple[pl.DataFrame, Changes]:
     # whoever only looks at points need not wait for scikit-learn
-    from tulle.condense.class_condenser import ClassCondenser
-    from tulle.condense.condenser import Condenser
-
     by_class = people.target if spec.by_class else None
     template = Condenser(
         spec.k or 2,

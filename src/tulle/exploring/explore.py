@@ -20,6 +20,8 @@ from tulle._choices import SYNTHESES, TASKS
 from tulle._json import plain
 from tulle._progress import bar
 from tulle._random import RandomState
+from tulle._report import render
+from tulle._report.render import framed
 from tulle._types import FilePath
 from tulle.auditing._gates import check_limits
 from tulle.auditing.audit import Audit
@@ -167,13 +169,9 @@ class Exploration:
         -------
         str
         """
-        from tulle._report import render
-
         return render(page_of(self))
 
     def _repr_html_(self) -> str:
-        from tulle._report.render import framed
-
         return framed(self.html())
 
     def __repr__(self) -> str:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import base64
 import datetime
+import hmac
 import json
+import os
 import platform
+import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from tulle import __version__
 from tulle._json import plain, read_json
-from tulle.errors import DataError, PrivacyError
-
-if TYPE_CHECKING:
-    from tulle.keys import PublicKey, SigningKey
-import hmac
-import os
-import secrets
-from contextlib import suppress
-from pathlib import Path
-
-from tulle.errors import KeyMaterialError, OutputExists
-from tulle.keys import SecretKey
+from tulle.errors import DataError, KeyMaterialError, OutputExists, PrivacyError
+from tulle.keys import PublicKey, SecretKey, SigningKey
 
 FORMAT = 1
 _ALGORITHM = "Ed25519"

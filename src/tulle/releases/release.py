@@ -12,6 +12,7 @@ from tulle._files import digest
 from tulle.errors import OutputExists, ParameterError
 from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
+from tulle.releases import _database as database
 from tulle.releases import _file_pairs as file_pairs
 from tulle.releases import _folders as folders
 from tulle.releases.manifest import ALGORITHM, Draft, Manifest, is_source, refuse_unverified
@@ -200,7 +201,5 @@ def _compared(path: Place) -> tuple[Manifest, bool]:
 def _kind(path: Place) -> ModuleType:
     """Return the module for this kind of release; the database's is loaded only if there is one."""
     if is_sql(path):
-        from tulle.releases import _database as database
-
         return database
     return folders if folders.is_folder(path) else file_pairs

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import polars as pl
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -25,10 +26,6 @@ from tulle.errors import DataError, ParameterError, PrivacyError, nearest_name
 from tulle.table._frames import enter
 from tulle.table.schema import Column, Schema
 from tulle.tuning._evaluation import Split, Trial, are_classes, baseline, evaluate
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 # Which group sizes to try: the papers' rule, a grid, or the approximate GCD alone. A strategy
 # asks ``utility(sizes)`` for sizes and says which one it settles on. The caller caches, so that a
@@ -277,8 +274,6 @@ class Trials:
         )
 
     def class_results(self) -> pl.DataFrame:
-        import polars as pl
-
         rows = [
             {"k": size, "class": str(label), "utility": float(np.mean(values))}
             for size in sorted(self.done)
@@ -689,7 +684,5 @@ class GroupSizeSearch(BaseEstimator):
 
 def _results(points: Sequence[SizePoint], best: int) -> pl.DataFrame:
     from dataclasses import asdict
-
-    import polars as pl
 
     return pl.DataFrame([asdict(point) | {"chosen": point.k == best} for point in points])

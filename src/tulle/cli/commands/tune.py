@@ -63,15 +63,7 @@ def command(source: str, as_json: bool, **arguments: Any) -> None:
         made = tune(source, command=output.command_line(), **arguments)
     release, report = arguments["output"], arguments["report"]
     files = output.where_to_look(release, report) if release else []
-    output.show(
-        {**made.summary, "reason": made.reason} if as_json else made.summary,
-        title="Group size",
-        as_json=as_json,
-        tables={
-            "sizes": made.results,
-            "classes": made.class_results,
-            **({"strategies": made.strategies} if made.strategies else {}),
-        },
-        verdict=made.verdict,
-        notes=[made.reason, *(files or ([f"report    {report}"] if report else []))],
-    )
+    if as_json:
+        made = made._replace(summary=made.summary | {"reason": made.notes[0]})
+    where = files or ([f"report    {report}"] if report else [])
+    output.show_done(made, "Group size", as_json=as_json, where=where)

@@ -88,7 +88,7 @@ class Plan:
 
     @property
     def made(self) -> set[str]:
-        """Return the columns that are made at the end."""
+        """The columns that are made at the end."""
         return {step.target for step in self.steps if not isinstance(step, Blanked)}
 
     def values(self, frame: pl.DataFrame) -> Values:
@@ -424,9 +424,12 @@ class Planner:
         both = ~(np.isnan(value) | np.isnan(formed))
         if both.sum() < 2 or len(np.unique(value[both])) <= _EXACT_CELLS:
             return False
-        away = value[both] - formed[both]
-        close = _quartiles_apart(away) <= _CLOSE * _quartiles_apart(value[both])
-        return bool(close or (away == 0).mean() >= _HEAP)
+        away, value = value[both] - formed[both], value[both]
+        if _quartiles_apart(away) <= _CLOSE * _quartiles_apart(value):
+            return True
+        # of two columns that are both often 0, one may be far wider than the other
+        narrow = np.abs(away).mean() <= np.abs(value - np.median(value)).mean()
+        return bool(narrow and (away == 0).mean() >= _HEAP)
 
     # -- what must be missing ---------------------------------------------------------------------
 

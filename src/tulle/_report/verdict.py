@@ -109,6 +109,8 @@ def verdict(result: Result) -> Verdict:
         if all(asks) or ((result["tried"] or result["remedy"]) and any(asks)):
             privacy = {**privacy, "next": step} if asks[0] else privacy
             use = {**use, "next": step} if asks[1] else use
+    if result["remedy"] and privacy["level"] == "bad":  # it was tried: no other advice was
+        privacy = {**privacy, "next": result["remedy"]}
     return {"privacy": privacy, "use": use}
 
 
@@ -126,7 +128,8 @@ def _steps(result: Result) -> tuple[str, ...]:
         "would cost use, a smaller one privacy.",
         result["remedy"]
         or "See what each delta costs (tulle sketch --target-risk lists its trials): one that "
-        f"hides more would cost use, one that hides less privacy. {CLASSES}",
+        "hides more would cost use, one that hides less privacy."
+        + ("" if "classes_kept" in result["metrics"] else f" {CLASSES}"),
     )
 
 

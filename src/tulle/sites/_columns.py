@@ -193,7 +193,7 @@ class _CodedColumn:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Return the columns of the plain table that the coded column stands for."""
+        """The columns of the plain table that the coded column stands for."""
         return (self.name,)
 
     @property
@@ -245,7 +245,7 @@ class Aliased(_CodedColumn):
 
     @property
     def keyed(self) -> bool:
-        """Return whether aliases come from the key alone."""
+        """Whether aliases come from the key alone."""
         return self.categories is None
 
     @property
@@ -305,19 +305,19 @@ class Graded(_CodedColumn):
 
     @cached_property
     def scale(self) -> GradeScale:
-        """Return limits and group numbers as arrays."""
+        """Limits and group numbers as arrays."""
         return scale(self.limits, self.values, self.name)
 
     @property
     def tolerance(self) -> float:
-        """Return how far floating point can move a number that is coded and decoded again."""
+        """How far floating point can move a number that is coded and decoded again."""
         limits, values = self.scale
         steps = np.spacing(np.abs(values) + 1.0) * np.diff(limits)
         return 0.75 * float(steps.max() + np.spacing(np.abs(limits).max()))
 
     @property
     def in_single_precision(self) -> bool:
-        """Return whether codes rounded to 24 bits still tell whole numbers apart."""
+        """Whether codes rounded to 24 bits still tell whole numbers apart."""
         limits, values = self.scale
         steps = np.spacing((np.abs(values) + 1.0).astype(np.float32)) * np.diff(limits)
         return bool(steps.max() < ROUNDS_BACK)

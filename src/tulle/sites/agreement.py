@@ -295,7 +295,7 @@ class SiteAgreement:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the columns of an encoded table."""
+        """The columns of an encoded table."""
         return tuple(c.name for c in self.columns if not isinstance(c, Dropped))
 
     def __getitem__(self, name: str) -> Coded:

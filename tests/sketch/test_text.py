@@ -36,11 +36,13 @@ def test_documents_of_all_kinds_also_gzipped(tmp_path):
     (tmp_path / "d.jsonl").write_text(lines)
     (tmp_path / "d.csv").write_text('n,text\n1,"one, two\nthree"\n2,\n')
     (tmp_path / "d.txt").write_text("one two\n\nthree")
+    (tmp_path / "e.txt").write_text("été", encoding="utf-16")
     (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
     assert read(tmp_path / "d.jsonl") == ["one two", ""]
     assert read(tmp_path / "d.jsonl.gz") == ["one two", ""]
     assert read(tmp_path / "d.csv") == ["one, two\nthree", ""]
     assert read(tmp_path / "d.txt") == ["one two", "", "three"]
+    assert read(tmp_path / "e.txt") == ["été"]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_documents_of_all_kinds_also_gzipped(tmp_path):
         ("a.jsonl", b"[" * 100_000, "1 line"),
         ("a.jsonl", b"\n\n", "document"),
         ("a.jsonl.gz", b"\x1f\x8b\x08\x00secret", "damaged"),
-        ("a.jsonl.gz", b"secret words", "damaged"),
+        ("a.jsonl.gz", b"secret words", "1 line"),  # its first bytes say what a file is
         ("a.csv", b"texts,n\nsecret words,2\n", "'texts'"),
         ("a.csv", b"text\n4711\n", "text"),
         ("a.csv", b"text\n", "document"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -43,15 +43,7 @@ from tulle.io._text_types import ALL, WITH_COMMA, ColumnGuess, TextType
 _TEXT = pl.String()
 
 # Where the fields of a block of CSV begin, looked at byte by byte with NumPy. It finds the
-# records that do not have the width of the header, and the columns that must be judged by their
-# text although a parser would take it for numbers: a leading zero is lost in a number.
-
-_ZERO, _NINE, _MINUS, _POINT = b"09-."
-# a number that begins with one of these is the same number without it, but not the same text
-_ODD = np.zeros(256, bool)
-_ODD[list(b'+ \t"')] = True
-_DOUBTFUL = _ODD.copy()
-_DOUBTFUL[[_ZERO, _MINUS]] = True
+# records that do not have the width of the header.
 
 
 class Fields:
@@ -105,26 +97,6 @@ class Fields:
         begin = 0 if record == 0 else int(ends[record - 1]) + 1
         return int(np.count_nonzero(self._codes[:begin] == NEWLINE))
 
-    def columns_of_odd_numbers(self) -> set[int]:
-        """Return the columns in which a number would not be written as it is.
-
-        There is a sign, zero, blank or quote before it that the number itself does not have.
-        """
-        if not self.regular:
-            return set(range(self.width))
-        starts = np.empty_like(self._stops)
-        starts[:1] = 0
-        np.add(self._stops[:-1], 1, out=starts[1:])
-        first = self._codes[starts]
-        fields = np.flatnonzero(_DOUBTFUL[first])
-        first, starts = first[fields], starts[fields]
-        # the block ends with a newline, so that a field has a byte behind each of its own
-        second = self._codes[starts + 1]
-        odd = _ODD[first] | ((first == _ZERO) & (second >= _ZERO) & (second <= _NINE))
-        below = np.flatnonzero((first == _MINUS) & (second == _ZERO))  # -0.5, but not -0 or -05
-        odd[below] = self._codes[starts[below] + 2] != _POINT
-        return set(np.unique(fields[odd] % self.width).tolist())
-
     def _look_closer(self, ends: np.ndarray, wrong: np.ndarray) -> None:
         """Count the fields of each record; take out blank lines and refused records."""
         fields = np.diff(np.flatnonzero(ends), prepend=-1)
@@ -167,13 +139,10 @@ class CsvReader:
         return Fields(block, self.separator, len(self.names))
 
     def judge(self, fields: Fields) -> pl.DataFrame:
-        """Take a block into account; return it, each column parsed as what it has been so far."""
-        guesses = self.guesses
-        types = {name: guess.parsed_as for name, guess in guesses.items()}
-        frame = self._numbers_or_texts(fields, types, lambda s: guesses[s.name].accept(s))
+        """Take a block into account; return its texts."""
+        frame = self._texts(fields)
         for series in frame:
-            if series.dtype == _TEXT:
-                guesses[series.name].update(series)
+            self.guesses[series.name].update(series)
         return frame
 
     def refuse_wrong_header(self, first: pl.DataFrame | None) -> None:
@@ -184,32 +153,13 @@ class CsvReader:
             refuse_record(self.source, first)
 
     def read(self, fields: Fields, types: dict[str, TextType | None]) -> TypedRecords:
-        numbers = {n for n, found in types.items() if found in ALL[:2]}
-        plain = {n: found.dtype if found and n in numbers else _TEXT for n, found in types.items()}
-        raw = self._numbers_or_texts(fields, plain, _is_exact)
-        return typed_records(raw, types, fields.kept, fields.reasons, {})
+        return typed_records(self._texts(fields), types, fields.kept, fields.reasons, {})
 
-    def _numbers_or_texts(
-        self, fields: Fields, types: dict[str, pl.DataType], accepted: Callable[[pl.Series], bool]
-    ) -> pl.DataFrame:
-        """Parse a block as numbers where that loses nothing, and as text where it might."""
+    def _texts(self, fields: Fields) -> pl.DataFrame:
+        types: dict[str, pl.DataType] = dict.fromkeys(self.names, _TEXT)
         if not fields.block:
             return pl.DataFrame(schema=types)
-        if any(dtype != _TEXT for dtype in types.values()):
-            odd = fields.columns_of_odd_numbers()
-            types = {n: _TEXT if i in odd else t for i, (n, t) in enumerate(types.items())}
-        try:
-            frame = parsed(fields.block, types, separator=self.separator)
-        except pl.exceptions.ComputeError:  # some column is not what it was
-            types = dict.fromkeys(types, _TEXT)
-            frame = parsed(fields.block, types, separator=self.separator)
-        doubtful = [s.name for s in frame if s.dtype != _TEXT and not accepted(s)]
-        if not doubtful:
-            return frame
-        types = dict.fromkeys(types, _TEXT)
-        return frame.with_columns(
-            parsed(fields.block, types, separator=self.separator, names=doubtful)
-        )
+        return parsed(fields.block, types, separator=self.separator)
 
 
 def parsed(
@@ -233,20 +183,10 @@ def parsed(
     )
 
 
-def _is_exact(numbers: pl.Series) -> bool:
-    """Tell whether numbers that were parsed need no look at their texts."""
-    if numbers.dtype.is_integer():
-        return True
-    largest = numbers.abs().max()
-    return largest is None or bool(largest < 2**53)  # type: ignore[operator]
-
-
 # Whole files of CSV, read whole or not at all. Two passes, both block by block: the first settles
-# the layout (separator, names, width of every record, encoding) and the type of each column over
-# the whole file; the second gives typed frames. The first pass parses a column as numbers as long
-# as it has been one, and looks at its text again where a number would not be written as it is. If
-# the table is wanted whole, the frames of the first pass are held, and there is a second only if
-# numbers turned out to be text.
+# the layout (separator, names, width of every record, encoding) and the type of each column by the
+# texts of the whole file; the second gives typed frames, in which a parser may take for numbers
+# what is known to be nothing else.
 
 _BLANK_LINES = re.compile(rb"(?:\r*\n)*")
 _SOME = 1000  # records that are compared with the header
@@ -261,7 +201,6 @@ class CsvPlan:
     stamp: tuple[int, int]  # size and time of the file
     encoding: Encoding
     regular: bool = True  # whether every line is a record
-    held: list[pl.DataFrame] = field(default_factory=list)
 
     @property
     def guesses(self) -> dict[str, ColumnGuess]:
@@ -273,8 +212,8 @@ class CsvPlan:
         return pl.Schema({n: _TEXT if t is None else t.dtype for n, t in found.items()})
 
 
-def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
-    """Make the first pass; with ``hold`` the second finds the parsed frames in the plan."""
+def plan_csv(path: Path) -> CsvPlan:
+    """Make the first pass."""
     with readable_as(path, Format.CSV):
         stamp, encoding = stamp_of(path), Encoding()
         blocks = record_blocks(path, quoted=True, encoding=encoding)
@@ -285,8 +224,6 @@ def plan_csv(path: Path, *, hold: bool = False) -> CsvPlan:
             frame = reader.judge(fields)
             plan.regular = plan.regular and fields.regular
             first = frame.head(_SOME) if first is None else first
-            if hold:
-                plan.held.append(frame)
         reader.refuse_wrong_header(None if first is None else _typed(first, plan.schema, plan))
     return plan
 
@@ -314,23 +251,10 @@ def csv_dialect(plan: CsvPlan) -> Dialect:
 
 
 def csv_frames(plan: CsvPlan, names: list[str]) -> Iterator[pl.DataFrame]:
-    """Make the second pass: yield typed frames of the named columns, at least one.
-
-    Held frames are let go.
-    """
+    """Make the second pass: yield typed frames of the named columns, at least one."""
     whole = plan.schema
     schema = pl.Schema({name: whole[name] for name in names})
     yield schema.to_frame()
-    # unless some column was parsed as numbers that turned out to be text
-    if plan.held and all(
-        frame.schema[name] == _TEXT or dtype.is_numeric()
-        for frame in plan.held
-        for name, dtype in schema.items()
-    ):
-        while plan.held:
-            yield _typed(plan.held.pop(0), schema, plan)
-        return
-    plan.held.clear()
     types = {name: guess.parsed_as for name, guess in plan.guesses.items()}
     with readable_as(plan.path, Format.CSV):
         for block in _same_blocks(plan):

@@ -64,8 +64,6 @@ class JsonGuess:
 
     def update(self, block: bytes, line: int = 1) -> None:
         """Take lines into account; those that are not records are refused, if that is noticed."""
-        if self._conforms(block):
-            return
         try:
             frame = pl.read_ndjson(block, infer_schema_length=None)
         except pl.exceptions.PolarsError:
@@ -98,21 +96,6 @@ class JsonGuess:
             long = dtype == pl.Float64() and name in self.long
             types[name] = None if long else _PLAIN.get(dtype, self.guesses[name].result)
         return types
-
-    def _conforms(self, block: bytes) -> bool:
-        """Tell whether lines have the types so far: faster than to find their types."""
-        if not self.raw or pl.Null() in self.raw.values():
-            return False
-        form = _usual_form(self.types, integer=_EXACT_INTEGER)
-        if not _matches(form, block.strip(b"\n").split(b"\n")).all():
-            return False
-        texts = {
-            n: d for n, d in self.raw.items() if d == pl.String() and self.guesses[n].candidates
-        }
-        if texts:
-            for series in pl.read_ndjson(block, schema=texts):
-                self.guesses[series.name].update(series)
-        return True
 
     def _wider(self, name: str, a: pl.DataType, b: pl.DataType) -> pl.DataType:
         """Return the narrowest type that holds both."""
@@ -229,13 +212,13 @@ _ESCAPE = r'\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F
 _STRING = rf'"(?:[^"\\\x00-\x1f]|{_ESCAPE})*"'
 
 
-def _usual_form(types: Mapping[str, TextType | None], integer: str = _INTEGER) -> str:
+def _usual_form(types: Mapping[str, TextType | None]) -> str:
     """Return the pattern of an object with the known keys in the known order, each at most once,
     and fitting values.
 
     Commas are left to the parser: it refuses what is not JSON.
     """
-    values = {"integer": integer, "decimal": _DECIMAL, "boolean": "true|false"}
+    values = {"integer": _INTEGER, "decimal": _DECIMAL, "boolean": "true|false"}
     members = []
     for name, kind in types.items():
         keys = {json.dumps(name)[1:], json.dumps(name, ensure_ascii=False)[1:]}

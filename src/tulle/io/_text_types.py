@@ -41,13 +41,6 @@ class TextType:
     form: str = ""  # of a date or time, as strptime has it
     narrower: TextType | None = None  # whose texts fit too, if their years are those of nanoseconds
 
-    def read_with(self, column: pl.Expr, fraction: str | None) -> pl.Expr:
-        """Read like ``read``, but faster, if all texts have this fraction of a second."""
-        if fraction is None or "%.f" not in self.form:
-            return self.read(column)
-        dtype: Any = self.dtype
-        return column.str.strptime(dtype, self.form.replace("%.f", fraction), strict=False)
-
     def fits(self, values: pl.Series) -> bool:
         """Tell whether all texts (none of them missing) are of this type."""
         return not self.unfit(values).any()
@@ -73,7 +66,6 @@ class ColumnGuess:
         self.candidates = tuple(candidates)
         self.seen = False
         self.cleaned = False  # whether spaces or missing words had to be taken away
-        self.fraction: str | None = None  # the form of all fractions of a second so far
 
     @classmethod
     def of_parts(cls, guesses: Sequence[ColumnGuess]) -> ColumnGuess:
@@ -83,8 +75,6 @@ class ColumnGuess:
             return guesses[0]
         joint = cls(c for c in known[0].candidates if all(c in g.candidates for g in known))
         joint.seen, joint.cleaned = True, any(guess.cleaned for guess in guesses)
-        fractions = {guess.fraction for guess in known if guess.fraction is not None}
-        joint.fraction = fractions.pop() if len(fractions) == 1 else "%.f" if fractions else None
         return joint
 
     def update(self, values: pl.Series) -> None:
@@ -109,9 +99,6 @@ class ColumnGuess:
                 return
             left = _fitting(self.candidates, values)
         self.seen, self.candidates = True, left
-        if any("%.f" in candidate.form for candidate in left):
-            fraction = _fraction(values)
-            self.fraction = fraction if self.fraction in (None, fraction) else "%.f"
 
     @property
     def has_values(self) -> bool:
@@ -126,18 +113,6 @@ class ColumnGuess:
         ambiguous = {"%d/%m", "%m/%d"} <= {c.form[:5] for c in self.candidates}
         return None if ambiguous else first
 
-    def accept(self, numbers: pl.Series) -> bool:
-        """Take numbers into account that were parsed as ``parsed_as`` and are written as they are.
-
-        False if their text has to be looked at after all.
-        """
-        bounds = (numbers.min(), numbers.max())
-        large = any(bound is not None and not -_EXACT < bound < _EXACT for bound in bounds)  # type: ignore[operator]
-        if numbers.dtype.is_integer():
-            self.candidates = self.candidates[:1] if large else self.candidates
-            return True
-        return not large and len(self.candidates) == 1
-
     @property
     def parsed_as(self) -> pl.DataType:
         """The type that a parser of text may give the column itself, which is faster."""
@@ -148,7 +123,7 @@ class ColumnGuess:
         column = named(name)
         if self.result is None:
             return column
-        return self.result.read_with(clean(column) if self.cleaned else column, self.fraction)
+        return self.result.read(clean(column) if self.cleaned else column)
 
 
 def named(name: str) -> pl.Expr:
@@ -205,20 +180,9 @@ def _temporal(
         wrong = ~values.str.contains(f"^(?:{pattern})$")
         if wrong.all():
             return wrong
-        column = made.read_with(pl.col("v"), _fraction(values))
-        return wrong | values.alias("v").to_frame().select(column).to_series().is_null()
+        return wrong | values.alias("v").to_frame().select(read(pl.col("v"))).to_series().is_null()
 
-    made = TextType(name, dtype, pattern, read, unfit, form, narrower)
-    return made
-
-
-def _fraction(values: pl.Series) -> str:
-    """Return the form of the fractions of a second; a fixed one if all texts are of one length."""
-    first, lengths = str(values.first()), values.str.len_bytes()
-    digits = re.search(r":[0-9]{2}:[0-9]{2}(?:\.([0-9]+))?$", first)
-    if digits is None or lengths.min() != lengths.max():
-        return "%.f"
-    return {0: "", 3: ".%3f", 6: ".%6f", 9: ".%9f"}.get(len(digits[1] or ""), "%.f")
+    return TextType(name, dtype, pattern, read, unfit, form, narrower)
 
 
 _YEAR = r"(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"  # the year 0 does not exist

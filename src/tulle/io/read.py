@@ -62,13 +62,13 @@ def read_table(source: Source, columns: Sequence[str] | None = None) -> pl.DataF
     >>> dict(read_table(path).schema)
     {'zip': String, 'age': Int64}
     """
-    opened = _open(source, hold=True)
+    opened = _open(source)
     return pl.concat(opened.frames(_chosen(source, opened.schema, columns)), rechunk=True)
 
 
 def read_written(source: Source) -> tuple[pl.DataFrame, Dialect | FileLabels | None]:
     """Read a whole table, and how its CSV is written or what its file says of the columns."""
-    opened = _open(source, hold=True)
+    opened = _open(source)
     names = _chosen(source, opened.schema, None)
     return pl.concat(opened.frames(names), rechunk=True), opened.dialect()
 
@@ -138,8 +138,7 @@ class OpenTable:
         return rebatched(self.frames(list(columns or self.schema)), rows)
 
 
-def _open(source: Source, *, hold: bool = False) -> OpenTable:
-    """Find the types; ``hold``: there is memory for the whole table meanwhile."""
+def _open(source: Source) -> OpenTable:
     kind = format_of(source)
     if kind is Format.SQL:
         from tulle.io._sql import open_query
@@ -151,12 +150,12 @@ def _open(source: Source, *, hold: bool = False) -> OpenTable:
         return OpenTable.whole(read_excel(source))
     parts = parts_of(source)
     if parts:
-        return _open_parts(source, parts, hold=hold)
+        return _open_parts(source, parts)
     path = existing_file(source)
     if kind in STATISTICS:
         return OpenTable.whole(*read_statistics(path, kind))
     if kind is Format.CSV:
-        return _of_csv(plan_csv(path, hold=hold))
+        return _of_csv(plan_csv(path))
     if kind is Format.NDJSON:
         lines = NdjsonPlan(path)
         return OpenTable(lines.schema, partial(ndjson_frames, lines))
@@ -167,9 +166,9 @@ def _open(source: Source, *, hold: bool = False) -> OpenTable:
     return OpenTable(schema, lambda names: _streamed(source, kind, lazy.select(names)))
 
 
-def _open_parts(source: Source, parts: Sequence[Path], *, hold: bool) -> OpenTable:
+def _open_parts(source: Source, parts: Sequence[Path]) -> OpenTable:
     if format_of(source) is Format.CSV:
-        plans = [plan_csv(existing_file(part), hold=hold) for part in parts]
+        plans = [plan_csv(existing_file(part)) for part in parts]
         for name in set.intersection(*(set(plan.guesses) for plan in plans)):
             guess = ColumnGuess.of_parts([plan.guesses[name] for plan in plans])
             for plan in plans:
@@ -182,7 +181,7 @@ def _open_parts(source: Source, parts: Sequence[Path], *, hold: bool) -> OpenTab
             one.types = known.types
         opened = [OpenTable(one.schema, partial(ndjson_frames, one)) for one in lines]
     else:
-        opened = [_open(part, hold=hold) for part in parts]
+        opened = [_open(part) for part in parts]
     schema = _common_schema(source, [one.schema for one in opened])
 
     def frames(names: list[str]) -> Iterator[pl.DataFrame]:

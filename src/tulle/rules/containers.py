@@ -31,7 +31,6 @@ from tulle.errors import DataError, nearest_name
 from tulle.table._frames import as_record_batch, enter, enter_column
 from tulle.table._pandas import keep_index
 from tulle.transactions import Transactions, read_fimi
-from tulle.transactions.baskets import by_appearance, in_proportion
 from tulle.transactions.fimi import refuse_marks_in_names
 
 _KINDS = (
@@ -463,20 +462,9 @@ def _numbered(column: Any, name: str) -> tuple[Any, int, Any]:
     missing = values.null_count() + (int(values.is_nan().sum()) if values.dtype.is_float() else 0)
     if missing:
         raise DataError(f"the column '{name}' has {missing} missing values: drop those rows")
-    numbers = None  # texts and near numbers quickly
-    if values.dtype == pl.String:
-        numbers = values.cast(pl.Categorical).to_physical()
-    elif values.dtype.is_integer() and values.dtype != pl.UInt64:
-        numbers = values
-    plain = np.empty(0, np.int64) if numbers is None else numbers.cast(pl.Int64).to_numpy()
-    if len(plain) and in_proportion(plain):
-        codes, first = by_appearance(plain)
-        known = values.gather(first)
-    else:
-        known = values.unique(maintain_order=True)
-        places = pl.Series(range(len(known)), dtype=pl.Int64)
-        codes = values.replace_strict(known, places).to_numpy()
-    codes = codes.astype(np.int64)
+    known = values.unique(maintain_order=True)
+    places = pl.Series(range(len(known)), dtype=pl.Int64)
+    codes = values.replace_strict(known, places).to_numpy()
     names: Any = known.to_numpy() if known.dtype.is_integer() else np.empty(len(known), object)
     if names.dtype == object:
         names[:] = known.to_list()

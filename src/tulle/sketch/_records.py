@@ -6,17 +6,15 @@ any. Columns without terms are known by their numbers.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import os
 import re
-import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -111,20 +109,10 @@ def _ends(path: FilePath, kinds: tuple[str, ...]) -> bool:
 
 
 def _lines(path: FilePath) -> Iterator[str]:
-    try:
-        with _open(path) as file:
-            for line in file:
-                yield line.rstrip("\n")
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text: convert it to UTF-8") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise DataError(f"{path} is a damaged or truncated gzip file") from None
+    from tulle.io._text import record_blocks
 
-
-def _open(path: FilePath) -> IO[str]:
-    if str(path).lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
-    return open(path, encoding="utf-8-sig", newline="\n")
+    for block in record_blocks(Path(path), quoted=False):
+        yield from block.decode().split("\n")[:-1]
 
 
 def _of_json(lines: Iterable[str], field: str, path: FilePath) -> Iterator[str]:

@@ -421,8 +421,8 @@ def _expected_years(found: list[_Found], latest: int) -> tuple[int, int]:
 def _with_century(read: pl.Series, expected: tuple[int, int]) -> pl.Series:
     """Move dates with two-digit years into the century that brings them nearest to the others."""
     rest = read.dt.strftime("-%m-%d %H:%M:%S")
-    best = pl.DataFrame({"at": read.clear(), "far": pl.Series([], dtype=pl.Int32)})
-    best = pl.DataFrame({"at": [None] * len(read), "far": [_NEVER] * len(read)}, schema=best.schema)
+    schema = pl.Schema({"at": read.dtype, "far": pl.Int32()})
+    best = pl.DataFrame({"at": [None] * len(read), "far": [_NEVER] * len(read)}, schema=schema)
     for century in (0, -100, 100):
         year = read.dt.year() + century
         far = pl.max_horizontal(pl.lit(expected[0]) - year, year - expected[1], pl.lit(0))

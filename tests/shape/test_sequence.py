@@ -28,3 +28,39 @@ def test_skewed_numbers_of_a_panel_pile_up_at_no_end() -> None:
     for name in ("size", "labour"):
         commonest = release[name].value_counts()["count"].max()
         assert commonest <= 2 * table[name].value_counts()["count"].max()
+
+
+@pytest.fixture(scope="module")
+def tests_and_values() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A long table of three tests, each around a level of its own, and a release of it."""
+    rng = np.random.default_rng(0)
+    who, test = np.repeat(np.arange(300), 6), np.tile([0, 1, 2], 600)
+    level = rng.normal(size=(300, 3))[who, test]
+    value = np.array([140.0, 13.5, 95.0])[test] + np.array([2.5, 1.0, 30.0])[test] * (
+        0.9 * level + 0.4 * rng.normal(size=len(who))
+    )
+    names = np.array(["sodium", "haemoglobin", "creatinine"])[test]
+    table = pl.DataFrame({"id": who, "test": names, "value": value.round(1)})
+    columns = [Column("id", Kind.INTEGER, Role.PERSON), Column("test", Kind.CATEGORY)]
+    columns += [Column("value", Kind.DECIMAL)]
+    return table, Condenser(k=10, columns=columns, order=[], random_state=0).fit_resample(table)
+
+
+def test_numbers_of_several_kinds_keep_their_scales(
+    tests_and_values: tuple[pl.DataFrame, pl.DataFrame],
+) -> None:
+    table, release = tests_and_values
+    for name in ("sodium", "haemoglobin", "creatinine"):
+        own, new = (one.filter(pl.col("test") == name)["value"] for one in (table, release))
+        assert new.is_between(own.min(), own.max()).all()
+        assert abs(new.std() / own.std() - 1) < 0.2
+
+
+def test_a_person_keeps_a_level_in_each_kind_of_number(
+    tests_and_values: tuple[pl.DataFrame, pl.DataFrame],
+) -> None:
+    _, release = tests_and_values
+    twice = release.with_columns(at=pl.int_range(pl.len()).over("id", "test"))
+    twice = twice.filter(pl.col("at") < 2).pivot(on="at", index=["id", "test"], values="value")
+    for _, part in twice.drop_nulls().group_by("test"):
+        assert np.corrcoef(part["0"], part["1"])[0, 1] > 0.5  # .8 in the data

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from tulle._choices import GATES
 from tulle._commands._columns import plan_columns, without_opaque, words_of
 from tulle._commands._memory import look_at
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
+from tulle._types import FilePath
 from tulle.errors import DataError, GateError, ParameterError
+from tulle.exploring import Exploration, explore
+from tulle.exploring._page import share_words
+from tulle.exploring._points import Point
 from tulle.io._formats import display_name, format_of
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.exploring import Exploration
-    from tulle.exploring._points import Point
-    from tulle.table.schema import Column
+from tulle.io.read import codes_as_text, read_like
+from tulle.table.schema import Column
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,12 @@ def explore_file(
             "--control names the people who are kept apart, --holdout draws them: give one of the "
             "two"
         )
-    from tulle.exploring import explore
-
     looked = look_at(source, options.seed or 0)  # the same rows when it goes on
     table = looked.table
     if table.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to explore")
     columns = plan_columns(table, options, target=target)
-    table = without_opaque(table, columns)
-    columns = [column for column in columns if column.name in table.columns]
+    table, columns = without_opaque(table, columns)
     table, strangers = _with_control(table, source, control, columns)
     limits = {name: getattr(options, name, None) for name in GATES}
     gates = {name: limit for name, limit in limits.items() if limit is not None}
@@ -101,8 +98,6 @@ def _with_control(
     """Return the table and, if there is a file of them, people who are not in it."""
     if control is None:
         return table, None
-    from tulle.io.read import codes_as_text, read_like
-
     outside = read_like(control, table, source, table.columns)
     table, outside = codes_as_text([table, outside], (source, control), words_of(columns))
     return table, outside
@@ -131,6 +126,4 @@ def shown_rows(found: Exploration) -> list[dict[str, Any]]:
 
 
 def _share(value: float | None) -> str | None:
-    from tulle.exploring._page import share_words
-
     return None if value is None else share_words(value)

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,8 @@ _TELLS = 0.02  # of the variance: a regression that explains less is left out
 _CARRIES = 0.3  # of the variance: one that explains more is drawn about
 _HEAPS = 0.5  # of the people hold values that many share: such values are not drawn about a line
 _RIDGE = 1e-4
+_KINDS = 0.5  # of the variance of ranks that a category explains: it says what kind of number it is
+_SPREADS = 3.0  # times that of another kind, the spread of one
 _DOUBLED = 0.005  # of the rows: if fewer are there twice, such rows are drawn again
 _BACK = 12  # rows before that a row is compared with
 _MOST_INDICATORS = 6  # of a category in a regression
@@ -71,12 +73,12 @@ class Sequences(NamedTuple):
 
     @property
     def begin(self) -> Ints:
-        """Return where the rows of each parent begin."""
+        """Where the rows of each parent begin."""
         return np.cumsum(self.counts) - self.counts
 
     @property
     def place(self) -> Ints:
-        """Return the place of each row among those of its parent."""
+        """The place of each row among those of its parent."""
         return np.arange(len(self.parent)) - self.begin[self.parent]
 
     @classmethod
@@ -114,7 +116,10 @@ class Times(NamedTuple):
 
 @dataclass
 class Past:
-    """What is known of the rows before: values, two rows back, sums and changes so far."""
+    """What is known of the rows before: values, two rows back, sums and changes so far.
+
+    Of numbers of several kinds, also the sums of each kind.
+    """
 
     place: Ints
     before: dict[str, Any]
@@ -122,20 +127,32 @@ class Past:
     sums: dict[str, Floats]
     seen: dict[str, Floats]
     changes: dict[str, Floats]
+    kind_sums: dict[str, Floats]
+    kind_seen: dict[str, Floats]
 
     @classmethod
-    def none(cls, columns: Sequence[Column], n: int) -> Past:
+    def none(cls, columns: Sequence[Column], n: int, kinds: Mapping[str, CategoryColumn]) -> Past:
         """Return the past of ``n`` parents that have no row yet."""
         back = ({c.name: np.full(n, _none(c)) for c in columns} for _ in range(2))
         counts = ({c.name: np.zeros(n) for c in columns} for _ in range(3))
-        return cls(np.zeros(n, np.int64), *back, *counts)
+        apart = ({a: np.zeros((n, by.size + 1)) for a, by in kinds.items()} for _ in range(2))
+        return cls(np.zeros(n, np.int64), *back, *counts, *apart)
 
     def take(self, some: Ints) -> Past:
         """Return the past of some rows."""
-        parts = (self.before, self.second, self.sums, self.seen, self.changes)
+        parts = (self.before, self.second, self.sums, self.seen, self.changes,
+                 self.kind_sums, self.kind_seen)  # fmt: skip
         return Past(self.place[some], *({n: v[some] for n, v in part.items()} for part in parts))
 
-    def add(self, columns: Sequence[Column], who: Ints, drawn: Mapping[str, Any]) -> None:
+    def own(self, name: str, kind: Ints) -> Column:
+        """Return the mean so far of numbers of the same kind."""
+        rows = np.arange(len(kind))
+        return _mean_so_far(self.kind_sums[name][rows, kind], self.kind_seen[name][rows, kind])
+
+    def add(
+        self, columns: Sequence[Column], who: Ints, drawn: Mapping[str, Any],
+        kinds: Mapping[str, CategoryColumn],
+    ) -> None:  # fmt: skip
         """Take in the next row of some parents."""
         for column in columns:
             name = column.name
@@ -145,6 +162,10 @@ class Past:
                 self.sums[name][who] += np.nan_to_num(_numbers(now))
             self.changes[name][who] += _differs(now, before) & (self.place[who] > 0)
             self.second[name][who], self.before[name][who] = before, drawn[name]
+            if name in kinds:
+                kind = drawn[kinds[name].name]
+                self.kind_sums[name][who, kind] += np.nan_to_num(_numbers(now))
+                self.kind_seen[name][who, kind] += ~missing_of(now)
         self.place[who] += 1
 
 
@@ -165,6 +186,10 @@ class Known:
                 self._bytes[name] = as_byte(self.coders[name], self.columns[name])
         parts = [self._bytes[name] for name in names]
         return np.stack(parts, axis=1) if parts else np.zeros((n, 0), np.uint8)
+
+    def take(self, some: Ints) -> Known:
+        """Return what is known of some rows."""
+        return Known({n: take_rows(c, some) for n, c in self.columns.items()}, dict(self.coders))
 
 
 class Regression(NamedTuple):
@@ -197,13 +222,32 @@ class Target:
     decimals: int | None = None
     stays: int = -2  # the code of a category that is the same as before
     step: int = 1  # in the last decimal
+    scale: Cells | None = None  # of the line
+    by: str = ""  # a category of the row: numbers are of another kind in each (test, value)
+    parts: Mapping[int, Target] = field(default_factory=dict)  # by what they are drawn there
+
+    @property
+    def forests(self) -> list[Forest]:
+        """Return all forests that the column is drawn from."""
+        return [self.forest, *(part.forest for part in self.parts.values())]
 
     def draw(self, known: Known, n: int, rng: np.random.Generator) -> Any:
         """Return the column for ``n`` rows of which so much is known."""
+        if not self.parts:
+            return self._draw(known, n, rng)
+        kind, drawn = cells_of(known.columns[self.by]), np.empty(n)
+        for code, part in (*self.parts.items(), (-1, self)):
+            here = ~np.isin(kind, [*self.parts]) if part is self else kind == code
+            some = np.flatnonzero(here)
+            drawn[some] = part._draw(known.take(some), len(some), rng)
+        return drawn
+
+    def _draw(self, known: Known, n: int, rng: np.random.Generator) -> Any:
         line = np.zeros(0)
-        if self.line is not None:
+        if self.line is not None and self.scale is not None:
             line = self.line.at(known.columns)
             known.columns[f"line {self.name}"] = NumberColumn("", line)
+            known.coders[f"line {self.name}"] = self.scale
         drawn: Any = self.cells.decode(self.forest.draw(known.table(self.known, n), rng)[0], rng)
         if not self.base:
             return drawn
@@ -236,17 +280,18 @@ class SequenceModel:
     gap: float  # the least step of time
     span: tuple[float, float]  # about when time begins and ends for everybody
     apart: list[str]  # categories that tell rows of a parent at the same time apart
+    kinds: dict[str, CategoryColumn]  # what says which kind of number a column holds, without rows
     chains: tuple[Chain, Chain]
     dependencies: list[Dependency]
     leaf: int  # people in every leaf
 
     def verify(self) -> None:
         """Raise unless every leaf holds as many people as it must."""
-        forests = [target.forest for chain in self.chains for target in chain.targets]
-        small = sum(forest.fewest < self.leaf for forest in forests)
+        columns = [target.forests for chain in self.chains for target in chain.targets]
+        small = sum(min(one.fewest for one in forests) < self.leaf for forests in columns)
         if small:
             raise PrivacyError(
-                f"{small} of {len(forests)} columns of rows have a leaf with fewer than "
+                f"{small} of {len(columns)} columns of rows have a leaf with fewer than "
                 f"{self.leaf} people: nothing is released"
             )
 
@@ -277,7 +322,7 @@ class _Drawing:
         self.out: dict[str, Any] = {c.name: np.full(n, _none(c)) for c in model.columns}
         for dependency in model.dependencies:
             self.out[dependency.target] = np.full(n, -1 if dependency.codes else np.nan)
-        self.past = Past.none(model.columns, len(self.rows.counts))
+        self.past = Past.none(model.columns, len(self.rows.counts), model.kinds)
 
     def step(self, place: int, check: Check | None) -> None:
         """Draw the next row of everybody who has one, those that break a rule again."""
@@ -295,7 +340,7 @@ class _Drawing:
             wrong = wrong[self._wrong(fresh, who[wrong], here[wrong], place, check)]
         for name, values in drawn.items():
             self.out[name][here] = values
-        self.past.add(self.model.columns, who, drawn)
+        self.past.add(self.model.columns, who, drawn, self.model.kinds)
 
     def _wrong(
         self, drawn: Mapping[str, Any], who: Ints, here: Ints, place: int, check: Check | None
@@ -321,6 +366,9 @@ class _Drawing:
                 values = target.draw(known, len(who), self.rng)
             drawn[target.name] = values
             columns |= just_drawn(_filled(column, values), columns, model.time)
+            for name, by in model.kinds.items():
+                if by.name == target.name:
+                    columns[f"own {name}"] = past.own(name, drawn[by.name])
         for dependency in model.dependencies:
             drawn[dependency.target] = dependency.restore(drawn[dependency.source], self.rng)
         return drawn
@@ -359,9 +407,7 @@ def known_before(
             changes = np.round(past.changes[name] / share, 6)
             known[f"changes {name}"] = NumberColumn(name, changes)
             if isinstance(column, NumberColumn):
-                mean = past.sums[name] / np.maximum(past.seen[name], 1)
-                mean = np.where(past.seen[name] > 0, np.round(mean, 6), np.nan)
-                known[f"mean {name}"] = NumberColumn(name, mean)
+                known[f"mean {name}"] = _mean_so_far(past.sums[name], past.seen[name])
     return known
 
 
@@ -403,20 +449,22 @@ def fit_sequence(
     kept = [column for column in columns if column.name not in left_out]
     kept.sort(key=lambda column: column.name != time)
     times = None if time is None else Times.of(_numbers(kept[0]), rows)
-    fitting = _Fitting(kept, parents, rows, owners, k, time, times, exact, asked)
+    least = k if exact else _LEAF * k
+    kinds = {} if asked else _kinds(kept, owners, least, time)
+    fitting = _Fitting(kept, parents, rows, owners, k, time, times, exact, asked, kinds, least)
     first = rows.place == 0
     parts = [fitting.enough(part) for part in (first, ~first)]
     chains = [
         fitting.chain(part, own, later=bool(later))
         for later, (part, own) in enumerate(zip(parts, spawn(rng, 2)))
     ]
-    least = min(fitting.least, *(owners.take(part).n_people() for part in parts))
+    least = min(least, *(owners.take(part).n_people() for part in parts))
     empty = [take_rows(column, np.arange(0)) for column in kept]
     spans = [_span(chain.coders[f"now {time}"]) for chain in chains if time is not None]
     span = min((s[0] for s in spans), default=-np.inf), max((s[1] for s in spans), default=np.inf)
-    apart = _told_apart(kept, rows, time)
-    both = chains[0], chains[1]
-    model = SequenceModel(k, empty, time, gap, span, apart, both, found, least)
+    apart, both = _told_apart(kept, rows, time), (chains[0], chains[1])
+    none = {name: replace(by, codes=by.codes[:0], moved=None) for name, by in kinds.items()}
+    model = SequenceModel(k, empty, time, gap, span, apart, none, both, found, least)
     model.verify()
     return model
 
@@ -461,11 +509,8 @@ class _Fitting:
     times: Times | None
     exact: bool
     asked: Mapping[str, Diversity]
-
-    @property
-    def least(self) -> int:
-        """Return how many people a leaf holds."""
-        return self.k if self.exact else _LEAF * self.k
+    kinds: Mapping[str, CategoryColumn]
+    least: int  # people in a leaf
 
     def enough(self, part: Flags) -> Ints:
         """Return the rows that a chain is learnt from: all, where too few people have such rows."""
@@ -483,7 +528,13 @@ class _Fitting:
         for column, own in zip(self.columns, spawn(rng, len(self.columns))):
             now = take_rows(column, some)
             targets.append(self._target(now, known, owners, own))
-            for name, more in just_drawn(now, known.columns, self.time).items():
+            drawn = just_drawn(now, known.columns, self.time)
+            drawn |= {
+                f"own {name}": take_rows(self._own(name, by), some)
+                for name, by in self.kinds.items()
+                if by is column
+            }
+            for name, more in drawn.items():
                 known.columns[name] = more
                 coders[name] = fit_cells(more, self.k, owners, own, exact=self.exact)[0]
         return Chain(coders, targets)
@@ -500,7 +551,7 @@ class _Fitting:
             changes[name] = rows.so_far(changed.astype(float))
             if isinstance(column, NumberColumn):
                 sums[name] = rows.so_far(np.nan_to_num(_numbers(column)))
-        past = Past(rows.place, before, second, sums, seen, changes)
+        past = Past(rows.place, before, second, sums, seen, changes, {}, {})
         times = None if self.times is None else self.times.take(who)
         counts = rows.counts[who]
         known = known_before(self.parents, who, counts, past, self.columns, self.time, times)
@@ -512,7 +563,32 @@ class _Fitting:
     def _target(
         self, now: Column, known: Known, owners: Owners, rng: np.random.Generator
     ) -> Target:
-        """Fit one column given what is known."""
+        """Fit one column given what is known, and apart for each kind of numbers that it holds."""
+        if now.name not in self.kinds:
+            return self._fitted(now, known, owners, rng)
+        kind, by = self.kinds[now.name], f"now {self.kinds[now.name].name}"
+        codes = np.asarray(cells_of(known.columns[by]), dtype=np.int64)
+        parts, enough = {}, np.flatnonzero(owners.holders(codes, kind.size) >= self.least)
+        for code, own in zip(enough.tolist(), spawn(rng, len(enough)) if len(enough) else ()):
+            some = np.flatnonzero(codes == code)
+            part = take_rows(now, some), known.take(some), owners.take(some), own
+            parts[code] = self._fitted(*part)
+        return replace(self._fitted(now, known, owners, rng), by=by, parts=parts)
+
+    def _own(self, name: str, kind: CategoryColumn) -> NumberColumn:
+        """Return for each row the mean of earlier numbers of the same kind and parent."""
+        values = next(_numbers(column) for column in self.columns if column.name == name)
+        pairs = self.rows.parent * (kind.size + 1) + kind.codes + 1
+        order = np.argsort(pairs, kind="stable")
+        rows = Sequences.of(np.unique(pairs, return_counts=True)[1])
+        so_far = np.empty((2, len(values)))
+        for place, part in enumerate((np.nan_to_num(values), np.isfinite(values).astype(float))):
+            so_far[place, order] = rows.so_far(part[order])
+        return _mean_so_far(*so_far)
+
+    def _fitted(
+        self, now: Column, known: Known, owners: Owners, rng: np.random.Generator
+    ) -> Target:
         names = _features(now.name, known)
         line, base, drawn = None, "", now
         decimals, step = (now.decimals, now.step) if isinstance(now, NumberColumn) else (None, 1)
@@ -543,7 +619,8 @@ class _Fitting:
             trees=_TREES, grown_on=_GROWN_ON,
         )  # fmt: skip
         stays = drawn.size - 1 if isinstance(drawn, CategoryColumn) and base else -2
-        return Target(now.name, names, cells, forest, line, base, decimals, stays, step)
+        scale = known.coders.get(f"line {now.name}")
+        return Target(now.name, names, cells, forest, line, base, decimals, stays, step, scale)
 
     def _line(
         self, now: NumberColumn, names: Sequence[str], known: Known, owners: Owners,
@@ -569,12 +646,47 @@ class _Fitting:
         return line, replace(now, values=now.values - now.written(score.values))
 
 
+def _kinds(
+    columns: Sequence[Column], owners: Owners, least: int, time: str | None
+) -> dict[str, CategoryColumn]:
+    """Return for columns that hold numbers of several kinds the category that says which.
+
+    Long tables (test, value) hold numbers of many kinds, each around a level of its own and with a
+    spread of its own: a leaf of two kinds, or a cell between them, would be values of neither.
+    """
+    found = {}
+    for place, now in enumerate(columns):
+        if not isinstance(now, NumberColumn) or now.name == time:
+            continue
+        values = _numbers(now)
+        rows = np.flatnonzero(np.isfinite(values))
+        values, best = values[rows], _KINDS
+        ranks = np.searchsorted(np.sort(values), values) / max(len(rows), 1)
+        for by in (one for one in columns[:place] if isinstance(one, CategoryColumn)):
+            held = owners.take(rows).holders(by.codes[rows], by.size)
+            parts = [by.codes[rows] == code for code in np.flatnonzero(held >= least)]
+            if len(parts) < 2:
+                continue
+            inside = sum(part.sum() * ranks[part].var() for part in parts)
+            every = ranks[np.logical_or.reduce(parts)]
+            told = 1 - inside / max(len(every) * every.var(), 1e-12)
+            spreads = [values[part].std() for part in parts]
+            if told > best and max(spreads) > _SPREADS * min(spreads):
+                best, found[now.name] = told, by
+    return found
+
+
+def _mean_so_far(sums: Floats, seen: Floats) -> NumberColumn:
+    mean = np.where(seen > 0, np.round(sums / np.maximum(seen, 1), 6), np.nan)
+    return NumberColumn("", mean)
+
+
 def _features(name: str, known: Known) -> list[str]:
     """Return what a column may depend on; of the past of other columns only the row before."""
     found = []
     for feature in known.columns:
         kind, _, column = feature.partition(" ")
-        own = kind not in ("second", "mean", "changes", "line") or column == name
+        own = kind not in ("second", "mean", "changes", "line", "own") or column == name
         if own and known.coders[feature].size > 1:
             found.append(feature)
     return found

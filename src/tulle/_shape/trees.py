@@ -71,7 +71,7 @@ class Forest:
 
     @property
     def fewest(self) -> int:
-        """Return how many people the smallest leaf holds at least."""
+        """How many people the smallest leaf holds at least."""
         return min(tree.fewest for tree in self.trees)
 
     def draw(self, features: NDArray[np.uint8], rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -78,6 +78,8 @@ def _computed(n: int = 600) -> tuple[pl.DataFrame, set[str]]:
         again=c("days"),
         root=c("days").sqrt().round(4),
         every=(1000 / c("days")).round(3),
+        first=pl.min_horizontal("cases", "sales"),
+        last=pl.max_horizontal("days", "cases"),
     )
     return table, {
         "lwage = log(wage)",
@@ -94,6 +96,8 @@ def _computed(n: int = 600) -> tuple[pl.DataFrame, set[str]]:
         "again = `days`",
         "root = sqrt(`days`)",
         "every = 1000 * 1 / `days`",
+        "first = min(sales, cases)",
+        "last = max(cases, `days`)",
     }
 
 

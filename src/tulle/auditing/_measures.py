@@ -152,15 +152,29 @@ def weighted(tables: Aligned, k: int) -> dict[str, float]:
     return {"weighted_difference": max(gaps)}
 
 
-def worst_column(distances: dict[str, dict[str, Any]]) -> dict[str, str]:
+def moved(tables: Aligned, distances: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Return how far each column moved; survey weights are meant to, and are judged as weights."""
+    found = {name: row["distance"] for name, row in distances.items()}
+    return {n: far for n, far in found.items() if n not in tables.of_role(Role.WEIGHT)} or found
+
+
+def distance_metrics(far: dict[str, float]) -> dict[str, float]:
+    """Return how far columns moved on average, and at most."""
+    several = list(far.values())
+    return {
+        "marginal_distance": float(np.mean(several)),
+        "marginal_distance_max": float(np.max(several)),
+    }
+
+
+def worst_column(far: dict[str, float]) -> dict[str, str]:
     """Return which column moved most."""
-    column = max(distances, key=lambda name: distances[name]["distance"])
-    return {"marginal_distance_max": f"column '{column}'"}
+    return {"marginal_distance_max": f"column '{max(far, key=lambda name: far[name])}'"}
 
 
-def worst_places(distances: dict[str, dict[str, Any]], found: Associations) -> dict[str, str]:
+def worst_places(far: dict[str, float], found: Associations) -> dict[str, str]:
     """Return which column moved most, and which two columns lost most of their association."""
-    places = worst_column(distances)
+    places = worst_column(far)
     gaps = np.triu(np.abs(found.original - found.release), 1)
     if np.nanmax(gaps, initial=0.0) > 0:
         first, second = np.unravel_index(np.nanargmax(gaps), gaps.shape)

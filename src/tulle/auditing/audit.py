@@ -374,13 +374,8 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
     nearness = {}
     if not quick:
         nearness = measures.nearness(tables, near, tried) | measures.peers(tables, peers, tried)
-    moved = [row["distance"] for row in distances.values()]
-    metrics = {
-        **measures.structure(tables, found),
-        "marginal_distance": float(np.mean(moved)),
-        "marginal_distance_max": float(np.max(moved)),
-        **nearness,
-    }
+    far = measures.moved(tables, distances)
+    metrics = {**measures.structure(tables, found), **measures.distance_metrics(far), **nearness}
     behind = dict.fromkeys(nearness, min(tried, *map(len, tables.present)))
     behind |= dict.fromkeys(_OF_EACH_COLUMN, min(found.behind_each.values()))
     if target is not None:
@@ -420,7 +415,7 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
             ],
             "limits": list(LIMITS),
             "attackers": knowledge(attackers, tables),
-            "where": measures.worst_places(distances, found) | fit.where,
+            "where": measures.worst_places(far, found) | fit.where,
             "provenance": {
                 "audit seed": seed,
                 "attempts": f"at most {tried:,} people per attack; all records are searched",
@@ -484,20 +479,18 @@ def unaudited_people(people: ComparedPeople, *, k: int, title: str) -> Audit:
 
 def unaudited(tables: Aligned, *, k: int, title: str) -> Audit:
     """Return what can be said of a release that is not attacked: how much of its shape is left."""
-    distances = measures.marginals(tables)
-    moved = [row["distance"] for row in distances.values()]
+    far = measures.moved(tables, measures.marginals(tables))
     compatibility = measures.covariance_compatibility(tables)
     metrics = {
         "covariance_compatibility": compatibility,
-        "marginal_distance": float(np.mean(moved)),
-        "marginal_distance_max": float(np.max(moved)),
+        **measures.distance_metrics(far),
         **measures.weighted(tables, k),
     }
     return Audit(
         {
             **_head(tables, k, title),
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
-            "where": measures.worst_column(distances),
+            "where": measures.worst_column(far),
         }
     )
 

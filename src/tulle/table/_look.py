@@ -124,7 +124,8 @@ def look_at(series: pl.Series, k: int, people: pl.Series | None = None) -> Look:
     if look.opaque or not discrete or look.distinct <= _MANY:
         return look
     values = series.fill_nan(None) if series.dtype.is_float() else series
-    rare = held_by(values, people).filter(pl.col("people") < surely_enough(k))
+    asked = (k + surely_enough(k)) / 2  # on average, of a number that is drawn
+    rare = held_by(values, people).filter(pl.col("people") < asked)
     return replace(look, k=k, rare_values=len(rare), rare_rows=int(rare["rows"].sum()))
 
 

@@ -30,8 +30,9 @@ def test_results_have_types(tmp_path: Path) -> None:
     )
     page.write_text("\n    ".join([head, *(f"reveal_type({call})" for call in ASKED)]))
     root = Path(__file__).parents[1]
+    options = ["--follow-imports=silent", "--cache-dir", str(tmp_path)]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(tmp_path), page],
+        [sys.executable, "-m", "mypy", *options, str(page)],
         capture_output=True, text=True, cwd=root,
     )  # fmt: skip
     told = [line for line in done.stdout.splitlines() if "Revealed type" in line]

@@ -21,7 +21,7 @@ tulle <- function(...) {
   if (status > 1) stop("tulle failed")
 }
 tulle("condense", "survey.sav", "-o", "release.sav", "--k", "10", "--seed", "1",
-      "--copies", "2", "--ledger", "--codebook")
+      "--copies", "2", "--codebook")
 tulle("estimate", "release.sav", "mean(age) by region")
 
 release <- read_sav("release.sav")

@@ -161,6 +161,10 @@ def test_figures_of_other_peoples_measures_stand_in_the_results_that_are_linked(
         linked = re.findall(r"\]\((\.\./benchmarks/results/\w+\.md)\)", section)
         known = decimals("\n".join((page.parent / path).read_text() for path in linked))
         assert decimals(rows) - known == set(), section.splitlines()[0]
+    quoted = (ROOT / "README.md").read_text().partition("(docs/yardsticks.md)")[2]
+    lines = [line for line in quoted.partition("\nAll tables")[0].splitlines() if line[:2] == "- "]
+    assert len(lines) == 4
+    assert decimals("\n".join(lines)) <= decimals(page.read_text())
 
 
 def test_the_image_is_made_of_what_there_is() -> None:

@@ -287,6 +287,7 @@ def test_the_verdict_offers_what_helps(asked: Asked, tmp_path: Path, begun: list
     (place / "3.out").unlink()
     page = asked.ask("GET", f"/t/{study.id}/releases/1").text
     assert '<button name="k" value="30"' in page
+    assert "If it is sent all the same" in page  # it is not offered as if it had passed
     assert '<button name="leave" value="0"' in page
     assert posted(asked, f"/t/{study.id}/release", leave=0).status == 303
     assert load_policy(study.policy_file).columns[0].role == "ignored"
@@ -317,6 +318,16 @@ def test_rows_of_the_release_and_what_was_left_out_are_shown(asked: Asked, tmp_p
     drawing = json.loads(asked.ask("GET", f"/t/{study.id}/releases/1/charts/chart-0").text)
     assert "original" in json.dumps(drawing)
     assert asked.ask("GET", f"/t/{study.id}/releases/1/charts/chart-9").status == 404
+
+
+def test_a_release_may_measure_how_far_estimates_lie(
+    asked: Asked, tmp_path: Path, begun: list[Any]
+) -> None:
+    study = inspected(tmp_path, people())
+    assert posted(asked, f"/t/{study.id}/release", k=5, ledger="on").status == 303
+    assert "--ledger" in begun[0][0]
+    assert posted(asked, f"/t/{study.id}/release", k=5).status == 303
+    assert "--ledger" not in begun[1][0]
 
 
 def test_context_and_gates_are_in_the_policy(asked: Asked, tmp_path: Path) -> None:

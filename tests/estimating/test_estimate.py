@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tulle import DataError, GateError, ParameterError, error_ledger, estimate
-from tulle.estimating.ledger import Errors, usual_questions
+from tulle.estimating.ledger import Errors, usual_questions, without_codes
 
 
 def table(seed: int, n: int = 600, slope: float = 1.0) -> pl.DataFrame:
@@ -245,3 +245,10 @@ def test_a_ledger_does_not_say_how_far_out_somebody_lies() -> None:
         release = pl.DataFrame({"income": rng.permutation(plain), "age": table["age"]})
         ledgers.append(error_ledger(table, release, questions=["mean(income)"], random_state=0))
     assert ledgers[0]["asked"]["mean(income)"] == ledgers[1]["asked"]["mean(income)"]
+
+
+def test_codes_of_a_policy_are_missing_in_whole_and_in_other_numbers() -> None:
+    frame = pl.DataFrame({"age": [30, 9999, 41], "cost": [1.5, -1.0, 9999.0]})
+    blank = without_codes(frame, {"age": [9999, 0.5, "k.A."], "cost": [9999, -1], "gone": [1]})
+    assert blank["age"].to_list() == [30, None, 41]
+    assert blank["cost"].to_list() == [1.5, None, None]

@@ -69,6 +69,7 @@ def task(study: Study, step: str) -> dict[str, Any]:
         "figures": [(name, found[name], meaning) for name, meaning in _WORDS["figures"].items()
                     if isinstance(found.get(name), int | float | str)],
         "lines": lines,
+        "no_intervals": str(found.get("intervals", "")).startswith("none"),
         "roles": ROLES,
         "kinds": list(Kind),
         "drawn": job.result(1).get("tables", {}) if step == "together" else {},
@@ -433,8 +434,9 @@ def _asking(study: Study) -> list[Field]:
     made = [(str(r.number), f"Release {r.number}") for r in study.releases() if r.data.is_file()]
     return [
         Field("release", "Of", "choice", made[-1][0] if made else "", tuple(made)),
-        Field("question", "Question", meaning="such as mean(age) by ward, share(age < 30), "
-              "quantile(cost, 0.9) or ols(cost ~ age), each with: where CONDITION"),
+        Field("question", "Question", value=study.answers.get("question", ""),
+              meaning="such as mean(age) by ward, share(age < 30), quantile(cost, 0.9) or "
+              "ols(cost ~ age), each with: where CONDITION"),
     ]  # fmt: skip
 
 
@@ -442,6 +444,7 @@ def _ask(study: Study, form: Form) -> list[str]:
     question = form.get("question", "")
     if not question or question.startswith("-") or not form.get("release", "").isdigit():
         raise ParameterError("choose a release and write a question, such as mean(age)")
+    study.answer(question=question)
     return ["estimate", study.within(study.release(int(form["release"])).data), question]
 
 

@@ -400,7 +400,8 @@ def _start_release(request: Request, study: Study, form: Form) -> Response:
     if size and not (size.isdigit() and int(size) >= 2):
         raise ParameterError("k must be a whole number from 2, or empty to find the smallest")
     k, accept = int(size) if size else None, form.get("accept", "")
-    made = study.start_release(k=k, point=point, accept=accept, changed=changed)
+    ledger = bool(form.get("ledger"))
+    made = study.start_release(k=k, point=point, accept=accept, changed=changed, ledger=ledger)
     return to(study, f"releases/{made.number}")
 
 

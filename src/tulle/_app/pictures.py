@@ -135,7 +135,8 @@ def _shares(tables: Aligned, name: str, k: int) -> list[dict[str, Any]]:
 
 def _moved(rows: Sequence[dict[str, Any]]) -> float:
     """Return the total variation between the bars that are shown."""
-    return sum(abs((row["original"] or 0.0) - (row["release"] or 0.0)) for row in rows) / 2
+    both = [row for row in rows if row["original"] is not None and row["release"] is not None]
+    return sum(abs(row["original"] - row["release"]) for row in both) / 2
 
 
 def main(words: Sequence[str]) -> None:

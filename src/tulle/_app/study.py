@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tulle._app.jobs import RunningJob
+from tulle._commands._copies import ledger_path
 from tulle._commands.inspect import policy_path
 from tulle._files import atomic_write, digest
 from tulle.errors import DataError, ParameterError, TulleError
@@ -158,6 +159,7 @@ class Release:
         names = {
             "data": (self.data, "the release"),
             "manifest": (Path(f"{self.data}.manifest.json"), "how it was made, what was verified"),
+            "ledger": (ledger_path(self.data), "how far estimates lie: send it, for intervals"),
             "public": (report, "the public report: every figure rests on k people"),
             "report": (report, "your report: keep it with the data"),
             "policy": (self.place / "policy.toml", "roles, context and gates"),
@@ -397,6 +399,7 @@ class Study:
         point: Point | None = None,
         accept: str = "",
         changed: str = "",
+        ledger: bool = False,
     ) -> Release:
         """Condense with the smallest k that passes, a given one, or as a point was; draw it."""
         number = max((found.number for found in self.releases()), default=0) + 1
@@ -415,6 +418,7 @@ class Study:
         size = point.spec.k if point else k
         condense += ["--k", str(size)] if size else []
         condense += ["--synthesis", point.spec.method] if point else []
+        condense += ["--ledger"] if ledger else []
         condense += ["--seed", seed] + (["--accept-risk", accept] if accept else [])
         replay = [*condense]
         replay[replay.index("-o") + 1] = self.within(place / again)

@@ -7,7 +7,7 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -397,32 +397,31 @@ def _gates(study: Study, shown: Release) -> list[Any]:
 def remedies(study: Study, shown: Release) -> list[dict[str, str]]:
     """Return what the verdict advises as buttons: the words on it, a field and its value."""
     verdict, k = shown.verdict or {}, shown.chosen.get("k") or 0
-    text = " ".join(judged["next"] for judged in verdict.values() if judged["level"] != "good")
+    poor = [judged for judged in verdict.values() if judged["level"] != "good"]
+    text = " ".join(judged["next"] for judged in poor)
     found = []
     if LARGER in verdict["privacy"]["next"].lower():
         found += [(f"k = {size}", "k", str(size)) for size in SIZES if size > k][:1]
     elif verdict["privacy"]["level"] == "good" and SMALLER[0] in text.lower():
         found += [(f"k = {size}", "k", str(size)) for size in SIZES[::-1] if size < k][:1]
     places = {c.name: place for place, c in enumerate(study.policy.columns) if c.role.released}
-    named = _named_in(text)
-    found += [(f"Leave out {n}", "leave", str(places[n])) for n in named if n in places]
+    named = _named_in(" ".join([text, *(j["reason"] for j in poor if j["level"] == "bad")]), places)
+    found += [(f"Leave out {name}", "leave", str(places[name])) for name in named]
     return [{"words": words, "name": name, "value": value} for words, name, value in found]
 
 
 def _looks(verdict: Any, pictures: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the columns that a poor verdict names, and where their pictures are."""
     names = list(pictures.get("columns", {}))
-    judged = [one for one in (verdict or {}).values() if one["level"] != "good"]
-    text = " ".join(one["reason"] for one in judged)
-    return [(n, names.index(n)) for n in _named_in(text) if n in names]
+    poor = [one["reason"] for one in (verdict or {}).values() if one["level"] != "good"]
+    return [(name, names.index(name)) for name in _named_in(" ".join(poor), names)]
 
 
-def _named_in(text: str) -> list[str]:
+def _named_in(text: str, known: Collection[str]) -> list[str]:
     """Return the columns that a sentence names; 'age (most)' is the column age of a person."""
     quoted = re.findall(r"'([^']+)'", text)
-    return list(
-        dict.fromkeys(re.sub(r" \((least|most|mean|first|different)\)$", "", n) for n in quoted)
-    )
+    told = dict.fromkeys(n if n in known else n.rpartition(" (")[0] for n in quoted)
+    return [name for name in told if name in known]
 
 
 def look(shown: Release, named: Sequence[str]) -> dict[str, Any]:

@@ -144,9 +144,10 @@ def as_copies(releases: Any) -> list[pl.DataFrame]:
 def without_codes(frame: pl.DataFrame, codes: Mapping[str, Collection[Any]]) -> pl.DataFrame:
     """Return a table in which codes for no answer are missing: they are no quantity."""
     for name, own in codes.items():
-        numbers = [code for code in own if isinstance(code, int | float)]
+        numbers = [float(code) for code in own if isinstance(code, int | float)]
         if numbers and name in frame.columns and frame.schema[name].is_numeric():
-            frame = frame.with_columns(pl.when(~pl.col(name).is_in(numbers)).then(pl.col(name)))
+            is_code = pl.col(name).cast(pl.Float64).is_in(numbers)  # whole or not: 9999 is 9999.0
+            frame = frame.with_columns(pl.when(~is_code).then(pl.col(name)))
     return frame
 
 

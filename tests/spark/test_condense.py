@@ -165,6 +165,8 @@ def test_what_is_unsafe_is_refused_before_a_record_is_read(
             spark.condense(df, tmp_path / "r.parquet")
         with pytest.raises(ParameterError, match="holdout"):
             spark.condense(df, tmp_path / "r.parquet", holdout=0.1, audit=False)
+        with pytest.raises(ParameterError, match="random_state"):
+            spark.condense(df, tmp_path / "r.parquet", random_state=1, seed=5)
         with pytest.raises(ParameterError):
             spark.condense(df, "s3a://bucket/r.parquet", accept_risk="the disks are encrypted")
     other = {**on_spark.versions(), "polars": "0.0.1"}

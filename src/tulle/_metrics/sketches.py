@@ -68,7 +68,8 @@ def classes_kept(released: Sketches, records: Any, codes: Ints, rng: np.random.G
             votes = np.bincount(codes[train][near], cosines[near] ** 4)
             right += int(votes.argmax() == codes[row])
     told = right / len(test) - usual
-    if told <= _LEARNABLE * (1 - usual):
+    chance = 3 * np.sqrt(usual * (1 - usual) / len(test))
+    if told <= max(_LEARNABLE * (1 - usual), chance):
         return float("nan")
     miner = SketchKNeighborsClassifier(_VOTES).fit(released[train], codes[train])
     seen = float(np.mean(miner.predict(released[test]) == codes[test])) - usual

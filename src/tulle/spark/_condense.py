@@ -111,6 +111,8 @@ def condense(
     >>> from tulle import spark
     >>> manifest = spark.condense(df, "release.parquet", k=20)  # doctest: +SKIP
     """
+    if "seed" in options:  # it would silently win
+        raise ParameterError("is called random_state in Python: pass that", subject="seed")
     require_spark()
     given = {"k": k, "seed": random_state, **options}
     resolved = resolve("condense", Condensing(), policy, given)

@@ -420,6 +420,7 @@ def _rounded_up(value: float, codec: NumberCodec) -> float:
 # once these are enough. Sums of bits do not depend on the size of batches, and no number is kept.
 
 BITS = 24  # numbers that are longer, in units of their last decimal, have no heaps
+_FOUR_BITS = np.arange(16)[:, None] >> np.arange(4) & 1
 _HEAP = 0.05  # of all people, as among the initial records
 
 
@@ -441,13 +442,17 @@ class ShapeOfNumbers:
         ends = np.r_[low, np.clip(self.pieces.cuts, low, high), high]
         places = np.searchsorted(ends, values, side="left") - 1  # the first and last are beyond it
         inside = (places >= 0) & (places < len(self.counts))
-        places, bits = places[inside], self.bits.copy()
-        if bits.shape[1] > 1:
+        places, pieces = places[inside], len(self.counts)
+        came, bits = np.bincount(places, minlength=pieces), self.bits.copy()
+        bits[:, 0] += came
+        width = bits.shape[1]
+        if width > 1:
             steps = np.rint((values[inside] - self.span[0]) / self._unit).astype(np.int64)
-            digits = steps[:, None] >> np.arange(bits.shape[1] - 1) & 1
-            np.add.at(bits, places, np.c_[np.ones_like(steps), digits])
-        counts = self.counts + np.bincount(places, minlength=len(self.counts))
-        return replace(self, counts=counts, bits=bits)
+            for first in range(1, width, 4):  # four bits at once: one count of sixteen is quick
+                of_sixteen = 16 * places + (steps >> first - 1 & 15)
+                told = np.bincount(of_sixteen, minlength=16 * pieces).reshape(pieces, 16)
+                bits[:, first : first + 4] += told @ _FOUR_BITS[:, : width - first]
+        return replace(self, counts=self.counts + came, bits=bits)
 
     @property
     def _unit(self) -> float:

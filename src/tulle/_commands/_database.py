@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tulle._checks import check_int
+from tulle._choices import GATES
 from tulle._commands._columns import column_entries
 from tulle._commands._condensed import RESTS_ON
 from tulle._commands._decision import UNAUDITED, Job, Refused, decided, with_verdict
@@ -27,9 +28,11 @@ if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered a
     from tulle.auditing._database import ComparedPeople
     from tulle.auditing._splits import Splits
     from tulle.database.database import Database
+    from tulle.exploring import Exploration
     from tulle.exploring._choice import Climbed
-    from tulle.exploring._points import Point, Round
+    from tulle.exploring._points import Point, PointSettings, Round, Spec
     from tulle.releases import Manifest
+    from tulle.table.schema import Column
 
 METHOD = "condensation of linked tables"
 _OTHERS = (  # options that are those of a single table
@@ -191,13 +194,119 @@ class _LinkedWork:
             return None  # too few people for a release of a part of them
 
 
-def _refuse_others(options: Any, refused: Mapping[str, Any]) -> None:
+_NO_FRONTIER = ("synthesis", "task", "scoring")  # of a single table
+
+
+def explore_linked(
+    source: FilePath,
+    output: FilePath,
+    options: Any,
+    *,
+    control: FilePath | None,
+    target: str | None,
+    quick: bool,
+    command: str,
+    progress: Any,
+) -> Exploration:
+    """Measure releases of linked tables at several k; ``output`` gets the points and the page."""
+    from tulle._commands._condensing import Condensing
+    from tulle._commands._options import resolve
+    from tulle.exploring._points import Folder, PointSettings, data_digest, planned, point_name
+    from tulle.exploring.explore import explored, settled_seed, share_apart
+
+    _refuse_others(options, {"target": target}, _NO_FRONTIER)
+    whole = open_linked(source, options.policy, options.policy_file)
+    place = Folder(output)
+    seed = settled_seed(options.seed, place)
+    if control is not None:
+        members, apart = (
+            whole,
+            open_linked(control, options.policy, options.policy_file, like=whole),
+        )
+    else:
+        share = options.holdout
+        with options.naming(share=options.word("holdout")):
+            share = share_apart(whole.database.n_people) if share is None else share
+            members, apart = whole.divided(share, _seed_apart(seed))
+    given = resolve("condense", Condensing(), options.policy_file, {"seed": seed})
+    asked = {name: getattr(options, name, None) for name in GATES}
+    limits = {name: float(limit) for name, limit in asked.items() if limit is not None}
+    settings = PointSettings(seed, attempts=options.attempts, limits=limits)
+    tables = [*members.database.tables.values(), *apart.database.tables.values()]
+    digest = data_digest(tables, (members.columns, members.arguments, given.values()))
+    specs = planned("quick" if quick else "whole", sorted({*options.k}), [("shape", False)],
+                    members.database.n_people)  # fmt: skip
+    names = {spec: point_name(spec, settings, digest) for spec in specs}
+    work = [
+        (spec, name, partial(_linked_point, name, spec, members, apart, given, settings))
+        for spec, name in names.items()
+    ]
+    return explored(work, place, command, progress)
+
+
+def _linked_point(
+    name: str,
+    spec: Spec,
+    members: LinkedTables,
+    apart: LinkedTables,
+    given: Any,
+    settings: PointSettings,
+) -> Point:
+    """Make a release of linked tables, or the reference in its place, attack it and use it."""
+    import numpy as np
+
+    from tulle.auditing._database import ComparedPeople
+    from tulle.auditing._gates import gate_rows
+    from tulle.auditing._learning import utility
+    from tulle.auditing.audit import audit_people
+    from tulle.exploring._points import Point, worst
+
+    rng, people = np.random.default_rng(settings.seed), members.database.n_people
+    frames: Mapping[str, Any] = members.database.tables
+    try:
+        if spec.is_release:
+            frames = _made(members, apart, replace(given, k=spec.k)).frames
+    except (DataError, PrivacyError) as error:
+        return Point(name, spec, people, error=str(error))
+    if spec.share is not None:
+        frames = members.of(rng.permutation(people)[: round(spec.share * people)]).frames
+    elif spec.method == "shuffled":
+        frames = {table: _shuffled(frame, members.columns.get(table, ()), rng)
+                  for table, frame in frames.items()}  # fmt: skip
+    released = members.like(frames)
+    compared = ComparedPeople(members.database, released, apart.database, members.columns)
+    quick = spec.round == "quick" or not spec.is_release
+    found = audit_people(compared, settings.seed, k=settings.k, attempts=settings.attempts,
+                         quick=quick, title=f"Release with {spec.label}")  # fmt: skip
+    if spec.is_release:
+        found = found.extended(gates=gate_rows(found.result, settings.limits))
+    score, scoring = utility(compared.aligned(quick)[0], None, None, rng)
+    return Point(
+        name, spec, people, released.n_people, **worst(found.result["attacks"]),
+        utility=score, scoring=scoring, metrics=found.result["metrics"],
+        attacks=found.result["attacks"], verdict=found.verdict, gates=found.result["gates"],
+        audit=None if quick else dict(found.result),
+    )  # fmt: skip
+
+
+def _shuffled(frame: pl.DataFrame, columns: Sequence[Column], rng: Any) -> pl.DataFrame:
+    """Return a table in which columns have nothing to do with each other."""
+    return frame.with_columns(
+        frame[column.name].gather(rng.permutation(frame.height))
+        for column in columns
+        if column.role.released
+    )
+
+
+def _refuse_others(
+    options: Any, refused: Mapping[str, Any], others: Sequence[str] = _OTHERS
+) -> None:
     """Raise for what linked tables do not have."""
     words = [f"--{name}" for name, value in refused.items() if value is not None]
-    words += [options.word(name) for name in _OTHERS if name in options.words]
+    words += [options.word(name) for name in others if name in options.words]
     if words:
         raise ParameterError(f"{words[0]} is for a single table, not for linked ones: drop it")
-    if options.people is not None:
+    if others is _OTHERS and options.people is not None:
         with options.naming():
             check_int("condense", "people", options.people, 1)
 

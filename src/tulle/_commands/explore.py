@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tulle._choices import GATES
 from tulle._commands._columns import plan_columns, without_opaque, words_of
+from tulle._commands._linked import is_linked
 from tulle._commands._memory import look_at
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
@@ -54,15 +55,24 @@ def explore_file(
     them out. Options left at None follow the section ``[explore]`` of the policy, else the
     defaults.
     """
-    format_of(source)
+    options = resolve("explore", Exploring(), policy, given)
+    linked = is_linked(source, options.policy)
+    if not linked:
+        format_of(source)
     reads = {"INPUT": source, "--policy": policy, "--control": control}
     check_files(reads, folders=("INPUT", "--control"), force=True)
-    options = resolve("explore", Exploring(), policy, given)
     if control is not None and options.on_command_line("holdout"):
         raise ParameterError(
             "--control names the people who are kept apart, --holdout draws them: give one of the "
             "two"
         )
+    if linked:
+        from tulle._commands._database import explore_linked
+
+        return explore_linked(
+            source, output, options, control=control, target=target, quick=quick, command=command,
+            progress=progress,
+        )  # fmt: skip
     from tulle.exploring import explore
 
     looked = look_at(source, options.seed or 0)  # the same rows when it goes on

@@ -21,6 +21,7 @@ from benchmarks.people_measures import (
     coherence,
     commonest_of,
     nearness,
+    nearness_error,
     parent_child_alike,
     rows_alike,
     told_apart,
@@ -140,7 +141,8 @@ def panels(quick: bool = False) -> None:
         "Panels at k = 10",
         ["table", *mean],
         rows,
-        notes="Distances of coefficients are in standard errors of the original.",
+        notes="Distances of coefficients are in standard errors of the original. The error of the "
+        "nearest share is that of two halves of strangers, of whom nobody is a member.",
         quick=quick,
         seed=SEEDS[0],
     )
@@ -167,6 +169,7 @@ def _panel(name: str, seed: int) -> dict[str, float]:
     return {
         "told apart": told_apart(other, new),
         "nearest": share,
+        "its error": nearness_error(other, new),
         "membership": member,
         "within, s.e. off": float(np.mean(np.abs(after - before) / errors)),
         "time falls": float(falls.mean()),

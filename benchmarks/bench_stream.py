@@ -22,7 +22,7 @@ from benchmarks.results import save_chart, timed, write_table
 from tulle import StreamCondenser
 from tulle._moments import GroupMoments
 from tulle.stream import _kernels
-from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
+from tulle.stream._engines import COINCIDENT, NOBODY, Engine, Event
 from tulle.stream._groups import StreamGroups
 from tulle.stream._kernels import add
 
@@ -44,13 +44,13 @@ def mixture(count: int, dimensions: int, rng: np.random.Generator) -> np.ndarray
     return (records - records.mean(axis=0)) / records.std(axis=0)
 
 
-def started(records: np.ndarray, levels: np.ndarray) -> TreeEngine:
+def started(records: np.ndarray, levels: np.ndarray) -> Engine:
     groups = StreamGroups(records.shape[1])
     groups.append(GroupMoments.of(records[:FIRST], np.arange(FIRST) // 40, levels[:FIRST]))
-    return TreeEngine(groups, strict=False)
+    return Engine(groups, strict=False)
 
 
-def run(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:
+def run(engine: Engine, records: np.ndarray, levels: np.ndarray) -> float:
     """CPU seconds; a record that must wait (there is none in these streams) would end it."""
     (_, event, _), seconds = timed(lambda: engine.absorb(records, levels, 0, NOBODY))
     if event is not Event.DONE:
@@ -82,7 +82,7 @@ def _absorb_linear(
         _kernels.move(tree, groups, group)
 
 
-def linear_speed(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:
+def linear_speed(engine: Engine, records: np.ndarray, levels: np.ndarray) -> float:
     """Records a second of a linear search that starts from the groups of an engine."""
     tie = COINCIDENT * records.shape[1]
     arguments = (engine.tree, engine.groups.arrays, engine.work)
@@ -99,7 +99,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def boxes_in_reach(engine: TreeEngine, records: np.ndarray) -> float:
+def boxes_in_reach(engine: Engine, records: np.ndarray) -> float:
     """Leaves whose box is no farther than the nearest mean: an exact search must open them."""
     tree, means = engine.tree, engine.groups.view().means
     node, slot = tree.leaf_parent[: tree.marks[_kernels.LEAVES]].T
@@ -188,11 +188,11 @@ def grow(count: int, step: int, dimensions: int, *, beside: bool = True) -> list
     return rows
 
 
-def copied(engine: TreeEngine) -> TreeEngine:
+def copied(engine: Engine) -> Engine:
     """The same groups in arrays of their own."""
     groups = StreamGroups(engine.groups.dimensions)
     groups.append(engine.groups.moments())
-    return TreeEngine(groups, strict=False)
+    return Engine(groups, strict=False)
 
 
 def throughput_chart(rows: list[list[Any]], names: dict[int, str]) -> alt.LayerChart:
@@ -262,7 +262,7 @@ def kinds(quick: bool) -> None:
     )
 
 
-def run_with_waiting(engine: TreeEngine, records: np.ndarray, levels: np.ndarray) -> float:
+def run_with_waiting(engine: Engine, records: np.ndarray, levels: np.ndarray) -> float:
     """As ``run``, but a record that no group may take is left out."""
     start, total = 0, 0.0
     records, levels = np.ascontiguousarray(records), np.ascontiguousarray(levels)

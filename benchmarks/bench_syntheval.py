@@ -5,11 +5,13 @@
 
 The releases of synthpop, DataSynthesizer and CTGAN are the benchmark's own files (the best of three
 by its score); all are judged in the same run, since measures that resample have changed since the
-publication. The judge runs in an environment with SynthEval, made with uv under ``TULLE_PEERS``.
-What it said of a release is kept (in ``TULLE_JUDGED``, default: ``tulle-syntheval`` in the folder
-for temporary files), so that a run that is stopped goes on; empty it when the library has changed.
-Tables are the files of that repository, ``data/*/NAME_{train,test,synthpop,...}.csv``, compressed
-into ``TULLE_DATA/yardsticks/syntheval``.
+publication. Seven tables more, of ``TULLE_DATA/tables`` and of R, are judged in the same way beside
+CART, synthpop's way, which makes its release on this machine. The judge runs in an environment with
+SynthEval, made with uv under ``TULLE_PEERS``. What it said of a release is kept (in
+``TULLE_JUDGED``, default: ``tulle-syntheval`` in the folder for temporary files), so that a run
+that is stopped goes on; empty it when the library has changed. The benchmark's tables are the files
+of its repository, ``data/*/NAME_{train,test,synthpop,...}.csv``, compressed into
+``TULLE_DATA/yardsticks/syntheval``.
 """
 
 from __future__ import annotations
@@ -19,15 +21,27 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 
-from benchmarks.bench_frontier import ONE_THREAD
+from benchmarks.bench_frontier import ONE_THREAD, Kitchen, Table
 from benchmarks.bench_tabsyn import environment
-from benchmarks.judged_tables import options, ranged, released, say, warm, write_versions
+from benchmarks.judged_tables import (
+    FROM_R,
+    load,
+    options,
+    parted,
+    ranged,
+    released,
+    say,
+    warm,
+    write_versions,
+)
 from benchmarks.results import data_folder
 
 HERE = Path(__file__).parent
@@ -37,6 +51,17 @@ TARGETS = {  # of the others the last column
     "spect": "OVERALL_DIAGNOSIS",
     "titanic": "Survived",
 }
+FROM_R.update(birthwt=("MASS", "birthwt", "low"), hmda=("AER", "HMDA", "deny"))
+MORE = {  # tables of other sources, small ones too, and what a model predicts
+    "birthwt": "low",
+    "ecoli": "class",
+    "ionosphere": "class",
+    "wdbc": "class",
+    "german": "class",
+    "hmda": "deny",
+    "abalone": "sex",
+}
+CART = "CART leaf 5"
 SCORES = {
     "ks_tvd_stat": "columns",
     "corr_mat_diff": "correlations",
@@ -55,7 +80,7 @@ SCORES = {
 
 def main(quick: bool = False) -> None:
     seeds, sizes = ((0,), (10,)) if quick else ((0, 1, 2), (10, 20))
-    asked = options(tables=["penguins"] if quick else tables(), seeds=seeds, k=sizes)
+    asked = options(tables=["penguins"] if quick else [*tables(), *MORE], seeds=seeds, k=sizes)
     python = environment("syntheval")
     if python is None:
         sys.exit("SynthEval cannot be installed: give TULLE_PEERS a folder that has it")
@@ -68,8 +93,10 @@ def main(quick: bool = False) -> None:
         for name, releases in found.items()
         for who, one in releases.items()
     ]
-    if len(found) > 1:
-        rows += [["**mean**", who, *over(found, who)] for who in next(iter(found.values()))]
+    for mean, some in (("**mean**", tables()), ("**mean of the others**", MORE)):
+        several = {name: found[name] for name in some if name in found}
+        if len(several) > 1:
+            rows += [[mean, who, *over(several, who)] for who in next(iter(several.values()))]
     write_versions(
         "syntheval",
         "SynthEval: small tables by its own package",
@@ -83,7 +110,8 @@ def main(quick: bool = False) -> None:
         "usefulness and privacy: means of SynthEval's own normalised measures (10 and 6), more is "
         "better. Means over seeds with the smallest and the largest; means over tables are "
         "taken for each seed. Releases of the peers are files of "
-        "schneiderkamplab/syntheval-model-benchmark-example on GitHub, each the best of three; "
+        "schneiderkamplab/syntheval-model-benchmark-example on GitHub, each the best of three; of "
+        "the other tables a release of CART (scikit-learn's trees, leaves of five) made here; all "
         "scored here with SynthEval 1.7. " + left_out(found),
         seed=asked.seeds[0],
     )
@@ -99,25 +127,42 @@ def _folder() -> Path:
 
 
 def measured(python: Path, name: str, asked: Any) -> dict[str, list[dict[str, float]]]:
-    """Return the scores of each peer's file and of Tulle's releases, one of a seed each."""
-    training = pd.read_csv(_folder() / f"{name}_train.csv.gz")
+    """Return the scores of each peer's release and of Tulle's, one of a seed each."""
+    both = [_folder() / f"{name}_{part}.csv.gz" for part in ("train", "test")]
+    if name in MORE:
+        both = own_parts(name)
+    training = pd.read_csv(both[0])
+    target = MORE.get(name) or TARGETS.get(name, training.columns[-1])
+    judge = partial(judged, python, name, both, target)
     found: dict[str, list[dict[str, float]]] = {}
-    for peer in PEERS:
-        path = _folder() / f"{name}_{peer}.csv.gz"
-        found[peer] = [judged(python, name, training, peer, lambda: (pd.read_csv(path), None))]  # noqa: B023
+    for peer in (CART,) if name in MORE else PEERS:
+        path = (
+            both[0].with_name(f"{CART}.csv")
+            if name in MORE
+            else _folder() / f"{name}_{peer}.csv.gz"
+        )
+        found[peer] = [judge(peer, lambda: (pd.read_csv(path), None))]  # noqa: B023
     for k in asked.k:
         for seed in asked.seeds:
             label = f"k{k} seed{seed} {json.dumps(asked.options)}"
-            one = judged(
-                python, name, training, label,
-                lambda: released(training, k, seed, **asked.options),  # noqa: B023
-            )  # fmt: skip
+            one = judge(label, lambda: released(training, k, seed, **asked.options))  # noqa: B023
             found.setdefault(f"Tulle, k = {k}", []).append(one)
     return found
 
 
+def own_parts(name: str) -> list[Path]:
+    """Write the parts of a table of another source, beside which CART puts its release."""
+    kitchen = Kitchen(Path(environment("judge") or sys.exit("CART cannot be installed")).parents[2])
+    frame, _ = load(name)
+    members, strangers = (pl.from_pandas(part) for part in parted(frame, 0))
+    table = Table(f"syntheval {name}", members, strangers, MORE[name])
+    if problem := kitchen.ask(table, CART, "judge"):
+        sys.exit(f"{name}: {problem}")
+    return [kitchen.table(table) / f"{part}.csv" for part in ("members", "strangers")]
+
+
 def judged(
-    python: Path, name: str, training: pd.DataFrame, label: str, make: Any
+    python: Path, name: str, both: list[Path], target: str, label: str, make: Any
 ) -> dict[str, float]:
     """Return the scores of one release, those of an earlier run if there are some."""
     folder = os.environ.get("TULLE_JUDGED", os.path.join(tempfile.gettempdir(), "tulle-syntheval"))
@@ -127,8 +172,6 @@ def judged(
         with tempfile.TemporaryDirectory() as place:
             release, result = Path(place) / "release.csv", Path(place) / "result.json"
             made.to_csv(release, index=False)
-            both = [_folder() / f"{name}_{part}.csv.gz" for part in ("train", "test")]
-            target = TARGETS.get(name, training.columns[-1])
             subprocess.run(  # in the folder: SynthEval leaves files where it runs
                 [python, HERE / "syntheval_judge.py", *both, target, result, release],
                 check=True, env=ONE_THREAD, cwd=place,

@@ -191,6 +191,19 @@ def nearness(
     return share, float(roc_auc_score(labels, -np.concatenate(distances)))
 
 
+def nearness_error(strangers: pd.DataFrame, released: pd.DataFrame, rounds: int = 20) -> float:
+    """Return the standard error of the share of :func:`nearness`, where nobody is a member.
+
+    Strangers are halved at random: which half is nearer is chance alone. Halves of whole sets
+    vary more, by the root of two.
+    """
+    rng, shares = np.random.default_rng(0), []
+    for _ in range(rounds):
+        inside = rng.permutation(len(strangers)) < len(strangers) // 2
+        shares.append(nearness(strangers[inside], strangers[~inside], released)[0])
+    return float(np.std(shares) / np.sqrt(2))
+
+
 def coefficients(
     table: pd.DataFrame, target: str, columns: Sequence[str], person: str | None
 ) -> tuple[np.ndarray, np.ndarray]:

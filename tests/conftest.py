@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tests.examples  # noqa: F401 -- loads the profile of Hypothesis
-from tests.servers import postgres_server
+from tests.servers import mariadb_server, postgres_server
 from tulle.io._sql import connected, execute, parse
 
 
@@ -49,7 +49,7 @@ def every_split() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         cases = getattr(getattr(item, "callspec", None), "params", {})
-        asks = "postgres" in getattr(item, "fixturenames", ())
+        asks = {"postgres", "mariadb"} & {*getattr(item, "fixturenames", ())}
         if asks or cases.get("database") == "postgresql":
             item.add_marker(pytest.mark.server)
 
@@ -75,6 +75,13 @@ def rng(seed: int) -> np.random.Generator:
 def postgres() -> Iterator[str]:
     """The address of a PostgreSQL server; it starts with the first test that asks for it."""
     with postgres_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[str]:
+    """The address of a database on a MariaDB server, as that of ``postgres``."""
+    with mariadb_server() as address:
         yield address
 
 

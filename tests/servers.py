@@ -7,8 +7,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -32,6 +33,44 @@ def postgres_server() -> Iterator[str]:
             _checked([*control, "-m", "immediate", "stop"])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def mariadb_server() -> Iterator[str]:
+    """A fresh MariaDB on a free loopback port; gives ``mysql://user:password@host:port/db``."""
+    if not (install := shutil.which("mariadb-install-db")):
+        raise RuntimeError("MariaDB is not installed: run scripts/test-tools")
+    folder = Path(tempfile.mkdtemp(prefix="tulle-mariadb-"))
+    run = _as_ordinary_user(folder)
+    place, port, first = folder / "data", _free_port(), folder / "first.sql"
+    first.write_text(
+        "CREATE DATABASE clinic;\nCREATE USER ann@'127.0.0.1' IDENTIFIED BY 'a:b@c';\n"
+        "GRANT ALL ON clinic.* TO ann@'127.0.0.1';\n"
+    )
+    try:
+        _checked([*run, install, "--no-defaults", f"--datadir={place}", "--skip-name-resolve"])
+        server = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin") or "mariadbd"
+        options = [f"--datadir={place}", f"--socket={folder}/socket", f"--port={port}"]
+        options += ["--bind-address=127.0.0.1", f"--init-file={first}", f"--pid-file={folder}/pid"]
+        command = [*run, server, "--no-defaults", "--skip-name-resolve", *options]
+        with open(folder / "log", "w") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/")
+        try:
+            _wait_for(port, process)
+            yield f"mysql://ann:a%3Ab%40c@127.0.0.1:{port}/clinic"
+        finally:
+            process.terminate()
+            process.wait(60)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise RuntimeError("MariaDB did not start")
 
 
 def _postgres_programs() -> Path:

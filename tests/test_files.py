@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tulle import _files as files
-from tulle._files import OutputExists, atomic_write, digest, refuse_existing, refuse_same
-from tulle.errors import DataError, TulleError
+from tulle._files import atomic_write, digest, refuse_existing, refuse_same
+from tulle.errors import DataError, OutputExists, TulleError
 
 
 def test_file_appears_with_its_bytes(tmp_path: Path) -> None:

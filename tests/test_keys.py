@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tulle import SecretKey, SigningKey
-from tulle._files import OutputExists
-from tulle.errors import KeyMaterialError, PrivacyWarning
+from tulle.errors import KeyMaterialError, OutputExists, PrivacyWarning
 
 
 def test_key_is_never_shown_nor_pickled() -> None:

@@ -66,6 +66,7 @@ _NAMES = {
         "DataError",
         "GateError",
         "KeyMaterialError",
+        "OutputExists",
         "ParameterError",
         "PolicyError",
         "PrivacyError",

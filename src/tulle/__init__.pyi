@@ -19,6 +19,7 @@ from .datasets import quest as quest
 from .errors import DataError as DataError
 from .errors import GateError as GateError
 from .errors import KeyMaterialError as KeyMaterialError
+from .errors import OutputExists as OutputExists
 from .errors import ParameterError as ParameterError
 from .errors import PolicyError as PolicyError
 from .errors import PrivacyError as PrivacyError

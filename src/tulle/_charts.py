@@ -447,9 +447,10 @@ def _passing_until(releases: Rows) -> float | None:
 
 
 def _placed(rows: Rows, sides: Sequence[tuple[float, float]]) -> list[dict[str, Any]]:
-    """Put labels beside their points, where no other label is; without room there is none."""
+    """Put labels beside their points, not over others or their points; without room none."""
     scales = [length / (b - a) for length, (a, b) in zip((WIDTH, _HEIGHT), sides)]
-    taken: list[tuple[float, float, float]] = []
+    dot = 8.0  # half the width of a point, which a label must not cover either
+    taken = [(row["risk"] * scales[0], row["utility"] * scales[1], dot) for row in rows]
     labels = []
     for row in rows:
         word = f"k = {row['k']}" if row["curve"] else row["label"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import gzip
 import hashlib
+import importlib
 import os
 import secrets
 from collections.abc import Iterator
@@ -18,11 +19,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError, OutputExists, TulleError
 
-
-class OutputExists(TulleError):
-    """The output is there already and ``force`` was not given."""
+BINARY = getattr(os, "O_BINARY", 0)  # Windows translates line ends without it
 
 
 @contextmanager
@@ -44,8 +43,8 @@ def atomic_write(
                 _name(file.fileno(), hidden)
             if hidden is None:
                 _name(file.fileno(), target)
-            else:
-                _rename(hidden, target, force=force)
+        if hidden is not None:  # closed before: Windows renames no open file
+            _rename(hidden, target, force=force)
         with suppress(OSError):
             sync_folder(target.parent)
     except FileExistsError:
@@ -159,11 +158,9 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
     Where folders cannot be locked (some network file systems) it proceeds without a lock.
     """
     handle = None
-    with suppress(ImportError, OSError):
-        import fcntl
-
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        lock(handle, wait=True)
     try:
         yield
     finally:
@@ -186,7 +183,7 @@ def _open_nameless(target: Path, mode: int) -> tuple[int, Path | None]:
         with suppress(OSError):
             return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, mode), None
     hidden = hidden_name(target, "part")
-    return os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), hidden
+    return os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, mode), hidden
 
 
 def _name(descriptor: int, path: Path) -> None:
@@ -207,6 +204,8 @@ def _rename(hidden: Path, target: Path, *, force: bool) -> None:
 
 
 def alive(process: int) -> bool:
+    if os.name == "nt":
+        return True  # to ask would end it: there signal 0 is Ctrl-C
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -216,13 +215,26 @@ def alive(process: int) -> bool:
     return True
 
 
-def is_held(lock: Path) -> bool:
-    """Tell whether a process holds the lock on a file; a file that is not there is free."""
-    import fcntl  # which only Unix has
-
+def lock(handle: int, *, wait: bool = False, shared: bool = False) -> None:
+    """Lock an open file until it is closed; raise BlockingIOError if another process has it."""
     try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl = importlib.import_module("fcntl")
+    except ModuleNotFoundError:  # Windows locks bytes, of which there need not be any
+        msvcrt = importlib.import_module("msvcrt")
+        try:
+            msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except OSError:
+            raise BlockingIOError(f"file {handle} is locked") from None
+    else:
+        how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(handle, how if wait else how | fcntl.LOCK_NB)
+
+
+def is_held(path: Path) -> bool:
+    """Tell whether a process holds the lock on a file; a file that is not there is free."""
+    try:
+        with path.open("rb") as file:
+            lock(file.fileno(), shared=True)
     except BlockingIOError:
         return True
     except OSError:

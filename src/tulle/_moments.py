@@ -46,18 +46,18 @@ class GroupMoments:
 
     @property
     def first_sums(self) -> Floats:
-        """Return the papers' Fs, (g, d)."""
+        """The papers' Fs, (g, d)."""
         return self.means * self.counts[:, None]
 
     @property
     def second_sums(self) -> Floats:
-        """Return the papers' Sc, (g, d, d)."""
+        """The papers' Sc, (g, d, d)."""
         outer = self.means[:, :, None] * self.means[:, None, :]
         return self.scatters + self.counts[:, None, None] * outer
 
     @property
     def covariances(self) -> Floats:
-        """Return the covariance of each group (divided by n, as in the papers), (g, d, d)."""
+        """The covariance of each group (divided by n, as in the papers), (g, d, d)."""
         return self.scatters / self.counts[:, None, None]
 
     @property

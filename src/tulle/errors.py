@@ -5,6 +5,7 @@
     TulleError(ValueError)      a user's mistake or unusable data      exit 2
       ParameterError            an option has a value it cannot have
       DataError                 the data do not fit the request
+      OutputExists              a file, folder or table would be replaced without force
       PolicyError               a policy file is wrong
       KeyMaterialError          a key, passphrase or sealed file is wrong
       PrivacyError              the guarantee cannot be met            exit 1
@@ -73,6 +74,10 @@ class ParameterError(TulleError):
 
 class DataError(TulleError):
     """Raised when the data do not fit the request."""
+
+
+class OutputExists(TulleError):
+    """Raised when the output is there already and ``force`` was not given."""
 
 
 class PolicyError(TulleError):

@@ -128,6 +128,40 @@ def test_from_the_demo_table_to_a_proven_release(browser: Browser, tmp_path: Pat
     assert (tmp_path / command[command.index("-o") + 1]).read_bytes() == data
 
 
+def test_work_is_begun_and_stopped_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    with Served(tmp_path, browser) as served:
+        page = served.page
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        press(page, "demo")
+        page.wait_for_selector("#first", timeout=_SLOW)
+        page.keyboard.press("Tab")
+        press(page, "find", "area")  # many columns are found by their names
+        expect(page.locator(".shapes li:visible")).to_have_count(3)
+        press(page, "next", backwards=True)
+        page.wait_for_selector("#cancel")
+        press(page, "cancel")
+        page.wait_for_selector("text=was stopped")
+        served.check_page()
+        press(page, "again")
+        page.wait_for_url("**/release")
+        served.assert_quiet("demo")
+        served.end()
+
+
+def press(page: Page, wanted: str, typed: str = "", *, backwards: bool = False) -> None:
+    """Walk to what has an id with the tabulator, and press or fill it."""
+    for _ in range(60):
+        if page.evaluate("document.activeElement.id") == wanted:
+            break
+        page.keyboard.press("Shift+Tab" if backwards else "Tab")
+    assert page.evaluate("document.activeElement.id") == wanted
+    if typed:
+        page.keyboard.type(typed)
+    else:
+        page.keyboard.press("Enter")
+
+
 def test_sizes_are_compared(browser: Browser, tmp_path: Path) -> None:
     rng, rows = np.random.default_rng(7), 3_000
     age = rng.integers(18, 90, rows)

@@ -16,7 +16,9 @@ from tests.app.test_jobs import ended
 from tests.app.test_pages import posted
 from tulle import load_policy
 from tulle._app.jobs import RunningJob
+from tulle._app.pictures import of_linked
 from tulle._app.study import SITES, Study, studies
+from tulle._commands.inspect import inspect
 
 pytestmark = pytest.mark.slow
 
@@ -165,6 +167,48 @@ def test_linked_tables_are_read_and_released_together(
     assert posted(asked, f"/t/{study.id}/together", k="10").status == 303
     assert begun[-1][:2] == ["condense", "."]
     assert "--k=10" in begun[-1]
+
+
+def test_columns_of_linked_tables_are_drawn_and_decided_on_the_page(
+    asked: Asked, tmp_path: Path
+) -> None:
+    patients = {"patient": range(9000, 9120), "age": [20 + i % 50 for i in range(120)]}
+    pl.DataFrame(patients).write_csv(tmp_path / "patients.csv")
+    visits = {"patient": [9000 + i // 3 for i in range(360)], "ward": ["a", "b", "c"] * 120}
+    pl.DataFrame(visits).write_csv(tmp_path / "visits.csv")
+    study = Study(tmp_path, SITES)
+    page = run(asked, study, "linked").text
+    assert f'id="next" href="/t/{study.id}/together"' in page  # what comes next is the one button
+    assert "visits.ward" in page
+    assert '<svg class="spark"' in page
+    assert "--policy" not in page  # there is no command line here
+    file = study.place / "linked.policy.toml"
+    names = [f"{name}.{c.name}" for name, s in load_policy(file).tables.items() for c in s.columns]
+    place = names.index("visits.ward")
+    path = f"/t/{study.id}/linked-column"
+    assert posted(asked, path, column=place, role="sensitive").status == 303
+    assert load_policy(file).tables["visits"].columns[0].role == "sensitive"
+    assert load_policy(file).tables["patients"].columns[0].role == "quasi-identifier"
+    assert posted(asked, path, column=place, role="x").status == 400
+
+
+def test_pictures_of_linked_tables_rest_on_people(tmp_path: Path) -> None:
+    folder = tmp_path / "clinic"
+    folder.mkdir()
+    patients = {"patient": range(120), "age": [20 + i % 5 for i in range(120)]}
+    pl.DataFrame(patients).write_csv(folder / "patients.csv")
+    ward = ["busy"] * 300 + ["calm"] * 60  # the 300 visits are of five people
+    who = [i // 60 for i in range(300)] + [60 + i for i in range(60)]
+    pl.DataFrame({"patient": who, "ward": ward}).write_csv(folder / "visits.csv")
+    file = tmp_path / "policy.toml"
+    inspect(folder, file)
+    drawn = of_linked(str(folder), load_policy(file), str(file))["tables"]
+    assert set(drawn) == {"patients", "visits"}
+    bars = {row["label"]: row["count"] for row in drawn["visits"]["columns"]["ward"]}
+    assert bars.get("busy") is None
+    both = of_linked(str(folder), load_policy(file), str(file), str(folder))["tables"]
+    assert both["visits"]["records"] == 360
+    assert "\0person" not in str(both)
 
 
 def test_a_release_is_asked(asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,9 @@ def test_pictures_rest_on_people_and_not_on_rows() -> None:
     columns = (Column("who", Kind.CATEGORY, Role.PERSON), Column("ward", Kind.CATEGORY, Role.QUASI))
     (bars,) = shape_of(table, Policy(columns)).values()
     assert [row for row in bars if row["original"]] == []  # a few people: nor what is left of all
+    # the row that stands for somebody is drawn: first visits would be those of one ward
+    both = pl.DataFrame({"who": [i // 2 for i in range(400)], "ward": ["a", "b"] * 200})
+    assert len(shape_of(both, Policy(columns))["ward"]) > 1
     alone = Policy((Column("ward", Kind.CATEGORY, Role.QUASI),))
     (bars,) = shape_of(table, alone).values()
     assert {row["label"]: row["count"] for row in bars} == {"b": 340, "a": 60}
@@ -233,12 +236,23 @@ def test_a_thousand_columns_are_one_page(asked: Asked, tmp_path: Path) -> None:
     place = study.job("inspect").place
     place.mkdir(parents=True)
     (place / "job.json").write_text(json.dumps({"commands": [["inspect"]], "started": 0}))
-    found = [{"name": c.name, "distinct": 7, "missing": 0, "reason": SILENT} for c in columns]
+    found = [
+        {"name": c.name, "role": c.role, "distinct": 7, "missing": 0, "reason": SILENT}
+        for c in columns
+    ]
     told = {"records": 40, "share_unique": 1.0, "columns": found}
     (place / "0.out").write_text(json.dumps(told))
     (place / "0.code").write_text("0")
     for page in ("data", "roles"):
         assert asked.ask("GET", f"/t/{study.id}/{page}").status == 200
+    several = {"columns": "3,5,999", "role": "ignored"}
+    assert posted(asked, f"/t/{study.id}/column", **several).status == 303
+    ignored = [c.name for c in load_policy(study.policy_file).columns if c.role is Role.IGNORED]
+    assert ignored == ["c3", "c5", "c999"]
+    for wrong in ({"columns": "", "role": "ignored"}, {"columns": "1,2", "role": "target"}):
+        assert posted(asked, f"/t/{study.id}/column", **wrong).status == 400
+    assert posted(asked, f"/t/{study.id}/undo").status == 303
+    assert load_policy(study.policy_file).named(Role.IGNORED) == []
     form = {"unit": "row", **{f"out-{place}": "on" for place in range(1000)}}
     assert posted(asked, f"/t/{study.id}/first", then="roles", **form).status == 303
 
@@ -251,6 +265,14 @@ def test_an_error_keeps_the_steps_and_the_way_back(asked: Asked, tmp_path: Path)
     assert answer.status == 400
     assert f'href="/t/{study.id}/context">Go back' in answer.text
     assert f'href="/t/{study.id}/release"' in answer.text  # the steps are still there
+
+
+def test_an_error_names_the_file_and_not_the_folder(asked: Asked, tmp_path: Path) -> None:
+    (tmp_path / "broken.csv").write_text("a,b,c\n1,2,3\n4,5\n")
+    answer = asked.ask("GET", f"/t/{Study(tmp_path, 'broken.csv').id}/data")
+    assert answer.status == 400
+    assert ">broken.csv: 1 record" in answer.text
+    assert str(tmp_path) not in answer.text
 
 
 def test_the_verdict_offers_what_helps(asked: Asked, tmp_path: Path, begun: list[Any]) -> None:
@@ -282,7 +304,7 @@ def test_rows_of_the_release_and_what_was_left_out_are_shown(asked: Asked, tmp_p
     released(study, 1, 0.0)
     job = study.place / "releases" / "1" / "job"
     told = json.loads((job / "0.out").read_text())
-    left = [{"column": "name", "why": "an identifier"}]
+    left = [{"column": "name", "reason": "an identifier"}]
     (job / "0.out").write_text(json.dumps({**told, "left_out": left}))
     bars = [{"label": "20", "original": 0.4, "release": 0.5, "count": 20}]
     drawn = {"columns": {"age": bars}, "header": ["age"], "rows": [["41"]], "records": 60}

@@ -75,7 +75,8 @@ def test_sums_of_exact_moments_do_not_lie_on_the_grid(array: bool) -> None:
     assert again is not None
     assert again.rate == 0
     np.testing.assert_allclose(release.mean(axis=0), people.mean(axis=0), atol=0.002)
-    np.testing.assert_allclose(np.cov(release.T), np.cov(people.T), rtol=1e-4)
+    # values are rounded to 0.01, which moves a covariance of 200 records by some 0.004
+    np.testing.assert_allclose(np.cov(release.T), np.cov(people.T), atol=0.02)
 
 
 @pytest.mark.slow
@@ -113,22 +114,23 @@ def test_the_audit_condemns_what_the_default_avoids() -> None:
 @pytest.mark.slow
 def test_two_releases_do_not_give_a_newcomer_s_categories() -> None:
     words = ["ward", "smoker", "band"]
-    read = []  # how many of the three, of each newcomer
-    for turn in range(6):
-        person = clinic(np.random.default_rng(100 + turn), 1)
+    read = {"newcomer": [], "somebody else": []}  # how many of the three words are read
+    for turn in range(10):
+        newcomer, other = (clinic(np.random.default_rng(seed + turn), 1) for seed in (100, 900))
         before = Condenser(k=20, random_state=turn).fit_resample(PEOPLE)
-        after = Condenser(k=20, random_state=50 + turn).fit_resample(pl.concat([PEOPLE, person]))
-        read.append(0)
-        for name in words:
-            counts = [dict(table[name].value_counts().iter_rows()) for table in (before, after)]
-            changed = {
-                value: counts[1].get(value, 0) - counts[0].get(value, 0)
-                for value in {**counts[0], **counts[1]}
-            }
-            read[-1] += {v: c for v, c in changed.items() if c} == {person[name][0]: 1}
-    # subtraction reads all 18; luck reads one of two words for one newcomer in thirteen
-    assert max(read) <= 1
-    assert sum(read) <= 2
+        for who, person in zip(read, (newcomer, other)):
+            more = pl.concat([PEOPLE, person])
+            after = Condenser(k=20, random_state=50 + turn).fit_resample(more)
+            read[who].append(0)
+            for name in words:
+                first, second = (
+                    dict(table[name].value_counts().iter_rows()) for table in (before, after)
+                )
+                changed = {v: second.get(v, 0) - first.get(v, 0) for v in {**first, **second}}
+                read[who][-1] += {v: c for v, c in changed.items() if c} == {newcomer[name][0]: 1}
+    # subtraction reads all 30; luck reads as many where somebody else joined, one word in twenty
+    assert max(read["newcomer"]) <= 1
+    assert sum(read["newcomer"]) <= sum(read["somebody else"]) + 5
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests.reference.audit_people import people_table
 from tulle import audit
 from tulle._attacks.reconstruction import exact_values
-from tulle.auditing import _measures as measures
+from tulle.auditing import _learning as learning
 from tulle.auditing._tables import align
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.table.schema import Column, Kind, Role
@@ -136,7 +136,7 @@ def test_whole_numbers_that_are_mostly_different_are_a_quantity_in_a_small_table
 
 @pytest.mark.slow
 def test_models_of_large_tables_learn_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measures, "_MOST_TRAINED", 50)
+    monkeypatch.setattr(learning, "_MOST_LEARNT", 50)
     table = people_table(np.random.default_rng(3), 300)
     model = Counting()
     control = people_table(np.random.default_rng(4), 90)

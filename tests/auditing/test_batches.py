@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 from tulle._attacks.linkage import BEYOND_CHANCE
-from tulle._commands import _memory
 from tulle._commands.audit import audit_files
 from tulle._commands.condense import condense
 from tulle._large import machine
@@ -119,7 +118,8 @@ def test_people_are_counted_once() -> None:
 def test_the_command_attacks_a_release_of_many_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_memory, "needed", lambda source: float("inf"))
+    for place in ("_memory", "audit"):
+        monkeypatch.setattr(f"tulle._commands.{place}.needed", lambda source: float("inf"))
     budget = machine.Budget(10**9, 2, block=250, sample=500)
     monkeypatch.setattr(machine.Budget, "of", lambda *_: budget)
     source, release = tmp_path / "people.csv", tmp_path / "release.csv"

@@ -16,12 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tulle._commands import _memory
-from tulle._files import OutputExists
 from tulle._large import machine
 from tulle._large.plan import BlockPlan
 from tulle.cli import tulle
 from tulle.condense._diversity import Sensitive
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, OutputExists, ParameterError, PrivacyError
 from tulle.guessing.columns import infer_columns
 from tulle.releases import read_manifest, verify_release
 from tulle.table.policy import Policy, write_policy
@@ -61,7 +60,7 @@ def test_a_table_that_fits_is_refused_before_it_is_read_if_it_would_replace_part
     release = tmp_path / "release.csv"
     assert run(source, "-o", release, "--k", 7).exit_code == 0
     monkeypatch.setattr(_memory, "needed", lambda source: 0.0)
-    monkeypatch.setattr("tulle.io.read.read_table", None)
+    monkeypatch.setattr("tulle._commands.condense.read_written", None)
     result = run(source, "-o", release, "--k", 7, "--force")
     assert isinstance(result.exception, OutputExists)
     assert all(row["holds"] for row in verify_release(release))

@@ -21,11 +21,12 @@ from tulle import (
     verify_release,
 )
 from tulle._commands._condensing import Condensing
+from tulle._commands._copies import wants_ledger
 from tulle._commands._large import refuse_in_blocks
 from tulle._commands._options import resolve
 from tulle._commands.condense import condense
-from tulle._files import OutputExists
 from tulle.cli import tulle as command_line
+from tulle.errors import OutputExists
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")]
 
@@ -42,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = pl.DataFrame({"educ": educ, "sex": sex, "lwage": lwage.round(3), "ill": ill})
     table.write_csv(place / "wages.csv")
     (place / "policy.toml").write_text('[estimates]\nwages = "ols(lwage ~ educ + sex)"\n')
-    made(place, "release.csv", copies=3, ledger=True, policy=place / "policy.toml")
+    made(place, "release.csv", copies=3, policy=place / "policy.toml")
     return place
 
 
@@ -99,6 +100,24 @@ def test_copies_and_ledger_lie_beside_the_release_and_are_in_the_manifest(folder
     ledger = json.loads((folder / "release.csv.ledger.json").read_text())
     assert (ledger["copies"], ledger["splits"], ledger["k"]) == (3, 3, 10)
     assert set(ledger["asked"]) == {"ols(lwage ~ educ + sex)"}
+
+
+def test_estimates_are_measured_where_a_release_is_for_them(folder: Path, tmp_path: Path) -> None:
+    def wanted(output: str, policy: str | None = None, **given: Any) -> bool:
+        (tmp_path / "policy.toml").write_text(policy or "")
+        return wants_ledger(
+            output, resolve("condense", Condensing(), tmp_path / "policy.toml", given)
+        )
+
+    named = '[estimates]\nwages = "mean(lwage)"\n'
+    assert wanted("a.csv", copies=2)
+    assert wanted("a.csv", named)
+    assert wanted("a.csv", ledger=True)
+    assert not wanted("a.csv")
+    assert not wanted("a.csv", named, ledger=False)
+    assert not wanted("a.csv", "[condense]\nledger = false\n", copies=2)
+    assert not wanted("a.csv", named, rows="ill=yes:5,no:5")
+    assert not wanted("sqlite:///a.db#t", named)
 
 
 def test_an_estimate_that_cannot_be_read_is_refused_before_anything_is_made(folder: Path) -> None:

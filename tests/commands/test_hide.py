@@ -299,8 +299,8 @@ def test_names_with_commas_can_be_hidden(tmp_path: Path) -> None:
     pl.DataFrame(rows, schema=["till", "what"], orient="row").write_csv(long)
     secret.write_text('"milk, whole" -> "beer #3"  # both names are odd\n')
     made = hide(long, tmp_path / "o.csv", rules=secret, min_support=3, margin=0, seed=0)
-    assert made.rules[0]["rule"] == '"milk, whole" -> "beer #3"'
-    assert made.rules[0]["support_after"] == 0.2
+    assert made.tables["rules"][0]["rule"] == '"milk, whole" -> "beer #3"'
+    assert made.tables["rules"][0]["support_after"] == 0.2
 
 
 def test_policy(source: Path, secret: Path, tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ def test_a_blocked_release_can_be_mined(source: Path, secret: Path, tmp_path: Pa
     assert len(read.unknown.items) > 0
     mined = mine(released, min_support="3%", min_confidence="50%")
     assert mined.summary["blocked_cells"] == len(read.unknown.items)
-    found = {(row["antecedent"], row["consequent"]) for row in mined.top}
+    found = {(row["antecedent"], row["consequent"]) for row in mined.tables["the first"]}
     assert not found & {("0, 1", "2"), ("3", "4")}
 
 

@@ -114,6 +114,6 @@ def test_groups_of_a_table_are_mined_instead_of_records(tmp_path: Path) -> None:
     new = tmp_path / "new.csv"
     table.drop("ill").head(5).write_csv(new)
     told = learn(source, classes="ill", new=new, k=10, seed=0)
-    assert [row["class"] for row in told.top] == ["no"] * 5
+    assert [row["class"] for row in told.tables["the first"]] == ["no"] * 5
     with pytest.raises(ParameterError, match="--neighbours"):
         learn(source)

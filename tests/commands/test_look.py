@@ -12,7 +12,6 @@ from tulle._commands import _memory
 from tulle._commands.explore import explore_file
 from tulle._commands.inspect import inspect
 from tulle._commands.tune import tune
-from tulle._large import facts
 from tulle.errors import ParameterError
 
 
@@ -31,7 +30,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "people.parquet"
     table.write_parquet(path)
     monkeypatch.setattr(_memory, "needed", lambda source: float("inf"))
-    monkeypatch.setattr(facts, "SAMPLE", 300)
+    monkeypatch.setattr(_memory, "SAMPLE", 300)
     monkeypatch.chdir(tmp_path)
     return path
 

@@ -163,7 +163,7 @@ def people(tmp_path: Path) -> Path:
 
 def test_each_row_of_a_table_is_a_basket_of_attributes(people: Path) -> None:
     found = mine(people, min_support=2, min_confidence=0.9, attributes=["sex", "edu"])
-    rules = {(row["antecedent"], row["consequent"]) for row in found.top}
+    rules = {(row["antecedent"], row["consequent"]) for row in found.tables["the first"]}
     assert rules == {
         ("sex=m", "edu=hi"),
         ("edu=hi", "sex=m"),
@@ -185,10 +185,10 @@ def test_each_row_of_a_table_is_a_basket_of_attributes(people: Path) -> None:
 def test_the_miners_of_paper_004(people: Path) -> None:
     asked = {"min_support": 2, "attributes": ["all"]}
     tertius = mine(people, **asked, algorithm="tertius", best=1)
-    assert {row["confirmation"] for row in tertius.top} == {1.0}
-    assert len(tertius.top) == 4, "equal values are all in"
+    assert {row["confirmation"] for row in tertius.tables["the first"]} == {1.0}
+    assert len(tertius.tables["the first"]) == 4, "equal values are all in"
     accurate = mine(people, **asked, algorithm="predictive-apriori", best=3, seed=1)
-    values = [row["expected_accuracy"] for row in accurate.top]
+    values = [row["expected_accuracy"] for row in accurate.tables["the first"]]
     assert len(values) == 3
     assert values == sorted(values, reverse=True)
     assert all(0.5 < value < 1 for value in values)

@@ -68,7 +68,7 @@ class _Attacked:
     def __init__(self, risks: dict[float, float], finished: dict[float, float]) -> None:
         self.risks, self.finished, self.tried = risks, finished, []
 
-    def on_sample(self, records, name, delta, rng, parameters):  # type: ignore[no-untyped-def]
+    def on_sample(self, records, beside, name, delta, rng, parameters):  # type: ignore[no-untyped-def]
         row = {name: delta, "suppressed": 0.0, "neighbour_recall": 1 / (1 + delta)}
         return row | {"median_components": 8.0, "risk": self.risks.get(delta, 0.0)}
 
@@ -144,7 +144,9 @@ def test_labels_and_risks_that_cannot_be(texts: Path, tmp_path: Path) -> None:
 def test_no_delta_is_found_where_every_one_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
-    def leaking(_: object, name: str, delta: float, *others: object) -> dict[str, float]:
+    def leaking(
+        _: object, __: object, name: str, delta: float, *others: object
+    ) -> dict[str, float]:
         tried.append(
             {"delta": delta, "suppressed": delta / 4, "neighbour_recall": None, "risk": 0.5}
         )

@@ -14,8 +14,7 @@ from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle._commands.audit import audit_files
 from tulle._commands.condense import condense
-from tulle._files import OutputExists
-from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError
+from tulle.errors import DataError, OutputExists, ParameterError, PolicyError, PrivacyError
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
+from tulle._commands import site_tables
 from tulle.cli import tulle
 from tulle.errors import DataError
-from tulle.io import read
 from tulle.releases import manifest_path, verify_release
 
 
@@ -73,7 +73,7 @@ def test_nobody_may_occur_twice_even_in_two_batches(
 ) -> None:
     table = pl.read_csv("insurer.csv")
     monkeypatch.setattr(
-        read, "read_batches", lambda source: iter([table.head(60), table.slice(59)])
+        site_tables, "read_batches", lambda source: iter([table.head(60), table.slice(59)])
     )
     wrong = encode("insurer")
     assert isinstance(wrong.exception, DataError)

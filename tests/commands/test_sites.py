@@ -286,7 +286,7 @@ def test_policy_gives_kinds_roles_ranges_and_choices(folder: Path) -> None:
 
 
 def test_large_tables_go_through_in_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tulle.io import read as reading
+    from tulle._commands import site_tables as reading
 
     whole = pl.concat([ONE, TWO] * 20)
     whole.write_parquet("big.parquet")
@@ -383,7 +383,7 @@ def test_the_manifest_says_what_does_not_lead_back(folder: Path) -> None:
 def test_batches_of_a_split_column_do_not_draw_alike(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tulle.io import read as reading
+    from tulle._commands import site_tables as reading
 
     pl.DataFrame({"sex": ["f"] * 400}).write_csv("sex.csv")
     Path("policy.toml").write_text(

@@ -16,11 +16,17 @@ from tulle import SecretKey, Sketcher
 from tulle._commands import sketch as workflow
 from tulle._commands._decision import Refused
 from tulle._commands._sketch_audit import Sample
-from tulle._files import OutputExists
 from tulle._metrics.sketches import dot_errors, neighbour_recall
 from tulle.cli import tulle
 from tulle.datasets import quest
-from tulle.errors import DataError, ParameterError, PolicyError, PrivacyError, TulleError
+from tulle.errors import (
+    DataError,
+    OutputExists,
+    ParameterError,
+    PolicyError,
+    PrivacyError,
+    TulleError,
+)
 from tulle.releases import read_manifest, verify_release
 from tulle.sketch import Sketches
 from tulle.sketch._records import as_records, record_batches
@@ -261,7 +267,7 @@ def test_sample_holds_released_records_however_few_there_are() -> None:
         records = as_records(texts)
         assert records is not None
         sample.add(records, Sketcher().fit(records).transform(records))
-    taken, sketches = sample.taken()
+    _, taken, sketches = sample.taken()
     assert len(sketches) == taken.matrix.shape[0] == 3
     assert not sketches.suppressed.any()
     assert np.array_equal(np.diff(taken.matrix.indptr), [4, 4, 4])

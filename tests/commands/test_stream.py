@@ -16,9 +16,8 @@ from tulle import SecretKey
 from tulle._commands import stream as running
 from tulle._commands._decision import Refused
 from tulle._commands.stream import stream
-from tulle._files import OutputExists
 from tulle.cli import tulle
-from tulle.errors import KeyMaterialError
+from tulle.errors import KeyMaterialError, OutputExists
 from tulle.releases import read_manifest, verify_release
 
 pytestmark = pytest.mark.slow
@@ -45,8 +44,8 @@ def test_snapshots_come_with_verified_manifests(tmp_path: Path) -> None:
     done = stream(
         str(source), tmp_path / "out", state=tmp_path / "st", every=200, target="kind", **OPTIONS
     )
-    assert [told["seen"] for told in done.snapshots] == [200, 400, 500]
-    for told in done.snapshots:
+    assert [told["seen"] for told in done.tables["releases"]] == [200, 400, 500]
+    for told in done.tables["releases"]:
         path = tmp_path / "out" / told["snapshot"]
         assert all(row["holds"] for row in verify_release(path))
         manifest = read_manifest(path)
@@ -72,9 +71,9 @@ def test_snapshots_have_no_more_rows_than_asked_for(policy: str, tmp_path: Path)
         target="kind",
         **OPTIONS,
     )
-    assert [told["released"] for told in done.snapshots][-2:] == [250, 250]
-    assert done.snapshots[0]["released"] == 100
-    path = tmp_path / "out" / done.snapshots[-1]["snapshot"]
+    assert [told["released"] for told in done.tables["releases"]][-2:] == [250, 250]
+    assert done.tables["releases"][0]["released"] == 100
+    path = tmp_path / "out" / done.tables["releases"][-1]["snapshot"]
     assert pl.read_parquet(path).height == read_manifest(path).counts["released"] == 250
     assert all(row["holds"] for row in verify_release(path))
 

@@ -13,7 +13,8 @@ from tests.reference.killing import run_and_kill
 from tests.reference.streams import OPTIONS, rows, same_groups, write_ndjson
 from tulle._commands._stream_intake import Rejects
 from tulle._commands.stream import stream
-from tulle._files import OutputExists, digest
+from tulle._files import digest
+from tulle.errors import OutputExists
 from tulle.stream._checkpoints import Checkpoint
 
 pytestmark = pytest.mark.slow

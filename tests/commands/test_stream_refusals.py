@@ -18,8 +18,8 @@ from tulle import StreamCondenser
 from tulle._commands import stream as running
 from tulle._commands._stream_intake import Intake
 from tulle._commands.stream import _Run, stream
-from tulle._files import OutputExists, digest
-from tulle.errors import DataError, ParameterError, PrivacyError, TulleError
+from tulle._files import digest
+from tulle.errors import DataError, OutputExists, ParameterError, PrivacyError, TulleError
 from tulle.releases import write_release
 
 pytestmark = pytest.mark.slow
@@ -210,7 +210,7 @@ def test_a_snapshot_that_was_begun_is_finished_before_more_is_read(
     monkeypatch.undo()
     write_ndjson(source, made[200:], "a")
     done = stream(str(source), tmp_path / "out", **options)
-    assert [told["seen"] for told in done.snapshots] == [200, 300]
+    assert [told["seen"] for told in done.tables["releases"]] == [200, 300]
     assert digest(tmp_path / "out" / "snapshot-000001.parquet") == shown
 
 

@@ -134,7 +134,7 @@ def test_what_is_allowed_is_taken_as_it_is(tmp_path: Path) -> None:
     policy.write_text(
         '[stream]\nk = 40\ninit = 2\nevery = 1\nseconds = 1\ncheckpoint = 0\nsplit = "strict"\n'
     )
-    settings = Settings(policy, None, None, {"every": 7, "rows": None})
+    settings = Settings(policy, None, None, None, {"every": 7, "rows": None})
     told = {"k": 40, "init": 80, "every": 7, "seconds": 1.0, "checkpoint": 0.0, "split": "strict"}
     assert settings.options.values() == Streaming().values() | told
 
@@ -230,7 +230,7 @@ def test_one_column_is_not_both_target_and_levels(tmp_path: Path) -> None:
 
 def test_a_k_that_levels_replace_is_not_claimed(tmp_path: Path) -> None:
     table = pl.DataFrame(rows(120))
-    both = [Settings(None, None, levels, {"k": 50}) for levels in ("level", None)]
+    both = [Settings(None, None, levels, None, {"k": 50}) for levels in ("level", None)]
     for settings in both:
         settings.plan(table)
     by_levels, by_k = (settings.parameters for settings in both)
@@ -259,3 +259,32 @@ def test_the_papers_groups_and_draws_can_be_asked_for(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     header = read_manifest(next((tmp_path / "out").glob("*.parquet"))).parameters
     assert (header["grouping"], header["synthesis"]) == ("levels", "uniform")
+
+
+def test_a_person_named_by_the_command_is_counted_once(tmp_path: Path) -> None:
+    records = [row | {"who": number % 40} for number, row in enumerate(rows(600))]
+    source = write_ndjson(tmp_path / "in.ndjson", records[:500])
+    key = tmp_path / "made.key"
+    asked = ["stream", source, "-o", tmp_path / "out", "--state", tmp_path / "st", "--init", 300,
+             "--k", 5, "--split", "strict", "--person", "who", "--json"]  # fmt: skip
+
+    def run(*more: object) -> Any:
+        return CliRunner().invoke(tulle, [*map(str, asked), *map(str, more)])
+
+    assert isinstance(run("--levels", "who").exception, ParameterError)
+    first = run("--key", key)
+    assert first.exit_code == 0, first.output
+    told = json.loads(first.stdout)
+    assert any("created" in note for note in told["notes"])
+    assert any("count the distinct people in column 'who'" in note for note in told["notes"])
+    assert key.stat().st_mode & 0o077 == 0
+    shown = pl.read_parquet(next((tmp_path / "out").glob("*.parquet")))
+    assert "who" not in shown.columns
+    write_ndjson(source, records)
+    assert json.loads(run("--key", key).stdout)["seen"] == 600
+    other = CliRunner().invoke(tulle, [*map(str, asked), "--person", "city", "--key", str(key)])
+    assert other.exit_code != 0
+    assert "did not start with 'city' as its person" in str(other.exception)
+    key.unlink()
+    assert run("--key", key).exit_code != 0  # another key would not open the state
+    assert not key.exists()

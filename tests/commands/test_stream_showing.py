@@ -37,7 +37,7 @@ def test_manifests_speak_of_the_groups_that_are_shown(policy: str, tmp_path: Pat
     state = StreamCondenser.load(tmp_path / "st")._states[None]
     shown = state.groups if policy == "all" else state.published.shown
     used = shown.view()
-    manifest = read_manifest(tmp_path / "out" / done.snapshots[-1]["snapshot"])
+    manifest = read_manifest(tmp_path / "out" / done.tables["releases"][-1]["snapshot"])
     counts = manifest.counts
     assert counts["groups"] == len(used.counts)
     assert "smallest_group" not in counts  # of levels, one person may have set it

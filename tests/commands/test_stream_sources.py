@@ -17,7 +17,8 @@ import pytest
 
 from tests.reference.streams import OPTIONS, groups, rows, same_groups, write_csv, write_ndjson
 from tulle import SecretKey
-from tulle._commands.stream import Streamed, stream
+from tulle._commands._decision import Done
+from tulle._commands.stream import stream
 from tulle.errors import DataError
 from tulle.stream._folder import FolderSource
 from tulle.stream._sources import NO_LINES
@@ -86,7 +87,7 @@ def test_empty_files_and_byte_order_marks_do_not_stop_a_folder(tmp_path: Path) -
     assert (done.summary["seen"], done.summary["rejected"]) == (300, 0)
 
 
-def follow(source: Path, change: Callable[[], None], tmp_path: Path, seen: int) -> Streamed:
+def follow(source: Path, change: Callable[[], None], tmp_path: Path, seen: int) -> Done:
     """Follows a file; once so many records are condensed, something happens to it."""
 
     def watch() -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tulle import hospital, read_table, write_table
-from tulle.errors import DataError
+from tulle.errors import DataError, TulleError
 from tulle.io._databases import is_database, read_tables, tables_of
 from tulle.io._sql import connected, execute, parse
+from tulle.io.read import read_batches
 from tulle.table._links import Link
 
 HOSPITAL = hospital(60, random_state=0)
@@ -139,6 +144,83 @@ def test_a_single_table_of_duckdb(tmp_path: Path) -> None:
         write_table(table, f"duckdb:///{path}#copy")
 
 
-def test_mysql_is_refused_with_a_way_out() -> None:
-    with pytest.raises(DataError, match=r"MySQL and MariaDB are not read.*table\.tsv"):
-        read_table("mysql://ann:secret@host/clinic#visits")
+@pytest.fixture
+def mysql(mariadb: str) -> Iterator[tuple[str, Callable[[str], object]]]:
+    """An empty database of MariaDB, and what runs a statement in it."""
+    import pymysql
+
+    port = int(mariadb.rpartition(":")[2].partition("/")[0])
+    with pymysql.connect(
+        host="127.0.0.1", port=port, user="ann", password="a:b@c", database="clinic",
+        autocommit=True, client_flag=pymysql.constants.CLIENT.MULTI_STATEMENTS,
+    ) as connection, connection.cursor() as cursor:  # fmt: skip
+        cursor.execute("DROP DATABASE clinic")
+        cursor.execute("CREATE DATABASE clinic CHARACTER SET utf8mb4")
+        cursor.execute("USE clinic")
+        yield mariadb, cursor.execute
+
+
+def test_mysql(mysql: tuple[str, Callable[[str], object]]) -> None:
+    address, run = mysql
+    for statement in SCHEMA:
+        run(statement)
+    check_declared(address)
+    check_declared(address.replace("mysql", "mariadb+pymysql"))
+    assert not is_database(f"{address}#visits")
+
+
+def test_types_of_mysql(
+    mysql: tuple[str, Callable[[str], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, run = mysql
+    run("SET sql_mode = ''")  # takes zero dates
+    run(
+        "CREATE TABLE visits (n BIGINT, x DECIMAL(6,2), f FLOAT, `odd ``name` VARCHAR(20), "
+        "day DATE, seen DATETIME(6), clock TIME, sort ENUM('a', 'b'), note JSON, year YEAR)"
+    )
+    run(
+        "INSERT INTO visits VALUES (-3, 1.25, 0.5, 'Zoë ''x''', '1850-01-01', "
+        "'2024-01-02 03:04:05.25', '23:59:59', 'b', '[1]', 2024), "
+        "(NULL, NULL, NULL, '', '0000-00-00', '2024-01-02', NULL, NULL, NULL, NULL)"
+    )
+    found = read_table(f"{address}#visits")
+    assert found.rows() == [
+        (-3, 1.25, 0.5, "Zoë 'x'", date(1850, 1, 1), datetime(2024, 1, 2, 3, 4, 5, 250000),
+         time(23, 59, 59), "b", "[1]", 2024),
+        (None, None, None, "", None, datetime(2024, 1, 2), None, None, None, None),
+    ]  # fmt: skip
+    asked = f'{address}#SELECT n + 1 AS m, clock FROM visits WHERE sort = "b";'
+    assert read_table(asked, columns=["m"]).rows() == [(-2,)]
+    run("INSERT INTO visits (n) SELECT seq FROM seq_1_to_1500")
+    monkeypatch.setattr(
+        "tulle.io._mysql.BATCH_ROWS", 700
+    )  # of which the server sends one at a time
+    assert [one.height for one in read_batches(f"{address}#visits", rows=1000)] == [1000, 502]
+
+
+def test_mysql_says_what_is_wrong_without_its_words(
+    mysql: tuple[str, Callable[[str], object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, run = mysql
+    run("CREATE TABLE visits (long_ago TIME, scan BLOB)")
+    run("INSERT INTO visits VALUES ('120:00:00', X'ff')")
+    shown = re.escape(re.sub(":a.*@", "@", address))
+    with pytest.raises(DataError, match=rf"^{shown}#visit: name a table after a #.*visits"):
+        read_table(f"{address}#visit")
+    with pytest.raises(DataError, match=r"^[^ab]*ann.*#query: the database reported.*1054"):
+        read_table(f"{address}#SELECT Smith FROM visits")
+    for name in ("long_ago", "scan"):
+        with pytest.raises(DataError, match=f"'{name}' holds values that are no .*query"):
+            read_table(f"{address}#visits", columns=[name])
+    with pytest.raises(DataError, match="CSV, which LOAD DATA takes"):
+        write_table(HOSPITAL["visits"], f"{address}#copy")
+    wrong = address.replace(":a%3Ab%40c", "")
+    with pytest.raises(DataError, match=r"cannot connect.*OperationalError 1045"):
+        read_table(f"{wrong}#visits")
+    with pytest.raises(DataError, match=r"^mysql://ann@host/clinic#visits: not an address"):
+        read_table("mysql://ann:a/b@c@host/clinic#visits")
+    monkeypatch.setenv("MYSQL_PWD", "a:b@c")
+    assert read_table(f"{wrong}#SELECT 1 AS one").rows() == [(1,)]
+    monkeypatch.setitem(sys.modules, "pymysql", None)
+    with pytest.raises(TulleError, match=r"tulle\[mysql\]"):
+        read_table(f"{address}#visits")

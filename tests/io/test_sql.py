@@ -12,8 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tulle._files import OutputExists
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError, OutputExists, TulleError
 from tulle.io._sql import connected, execute, open_query, parse
 from tulle.io.read import read_batches, read_schema, read_table
 from tulle.io.write import write_batches, write_table

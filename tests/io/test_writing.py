@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tulle._files import OutputExists
-from tulle.errors import DataError, ParameterError, TulleError
+from tulle.errors import DataError, OutputExists, ParameterError, TulleError
 from tulle.io.read import read_table
 from tulle.io.write import put_batches, write_batches, write_table
 

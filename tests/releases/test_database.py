@@ -16,8 +16,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tulle._files import OutputExists
-from tulle.errors import DataError, PrivacyError, TulleError
+from tulle.errors import DataError, OutputExists, PrivacyError, TulleError
 from tulle.io._sql import connected, execute, parse
 from tulle.io.read import read_table
 from tulle.io.write import put_table, write_table

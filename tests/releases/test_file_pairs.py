@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tulle._files import OutputExists
-from tulle.errors import DataError, PrivacyError, TulleError
+from tulle.errors import DataError, OutputExists, PrivacyError, TulleError
 from tulle.releases import (
     Manifest,
     manifest_path,

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from tulle._files import OutputExists
-from tulle.errors import DataError, PrivacyError
+from tulle.errors import DataError, OutputExists, PrivacyError
 from tulle.releases import (
     Manifest,
     check_target,

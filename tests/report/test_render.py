@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from tests.report import results
 from tulle._attacks import AttackResult
 from tulle._charts import FIELDS, chart
-from tulle._files import OutputExists
 from tulle._report import markdown, render, save, to_json
 from tulle._report.editions import edition_of, hide_small
 from tulle._report.model import completed
 from tulle._report.verdict import verdict
-from tulle.errors import ParameterError
+from tulle.errors import OutputExists, ParameterError
 
 every_family = pytest.mark.parametrize("family", results.FAMILIES)
 every_edition = pytest.mark.parametrize("edition", ["owner", "public"])

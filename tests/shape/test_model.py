@@ -114,6 +114,15 @@ def test_the_same_seed_gives_the_same_rows() -> None:
     assert one() == one()
 
 
+def test_many_rows_are_several_draws_of_as_many_as_were_fitted() -> None:
+    columns = table()
+    model = fit_shape(columns, 10, np.random.default_rng(0), group=grouping(columns))
+    one, other = np.random.default_rng(1), np.random.default_rng(1)
+    many, parts = model.sample(3200, one), [model.sample(n, other) for n in (1500, 1500, 200)]
+    for whole, *some in zip(many, *parts):
+        np.testing.assert_array_equal(whole, np.concatenate(some))
+
+
 def test_the_model_is_small_and_holds_no_row() -> None:
     columns = table(5000)
     rng = np.random.default_rng(0)

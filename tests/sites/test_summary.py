@@ -109,10 +109,10 @@ def test_a_site_without_values_says_nothing_of_kinds(dtype: Any, rows: int) -> N
     nothing = pl.DataFrame({name: pl.Series([None] * rows, dtype=dtype) for name in TABLE.columns})
     for tables in ((nothing, TABLE), (TABLE, nothing)):
         agreement = SiteAgreement.from_summaries([SiteSummary.of(table) for table in tables])
-        assert [str(column.type) for column in agreement.columns] == ["integer", "text"]
+        assert [str(column.type) for column in agreement.columns] == ["integer", "category"]
         codec = SiteCodec(agreement)
         assert codec.inverse_transform(codec.transform(nothing)).height == rows
-    assert SiteAgreement.from_summaries([SiteSummary.of(nothing)])["age"].type == "text"
+    assert SiteAgreement.from_summaries([SiteSummary.of(nothing)])["age"].type == "category"
 
 
 def test_dates_at_one_site_and_time_stamps_at_another_are_time_stamps() -> None:

@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from tulle import SecretKey, Sketcher
-from tulle._files import OutputExists
 from tulle.datasets import quest
-from tulle.errors import DataError, ParameterError, PrivacyError
+from tulle.errors import DataError, OutputExists, ParameterError, PrivacyError
 from tulle.releases import manifest_path, verify_release
 from tulle.sketch import Sketches
 

@@ -421,7 +421,7 @@ def test_state_is_open_versioned_and_checked(rng: np.random.Generator, tmp_path:
     stream.save(path)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
-    assert (header["format"], header["version"]) == ("tulle-stream-state", 2)
+    assert (header["format"], header["version"]) == ("tulle-stream-state", 4)
     assert np.load(path)["0.groups.counts"].sum() == 200
     assert path.stat().st_mode & 0o077 == 0
     content = path.read_bytes()

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import few
+from tests.reference import stream_steps as steps
 from tests.reference.stream_brute import absorb
 from tulle._moments import GroupMoments
-from tulle.stream import _engines as steps
 from tulle.stream import _index as tree
-from tulle.stream._engines import COINCIDENT, NOBODY, Event, TreeEngine
+from tulle.stream._engines import COINCIDENT, NOBODY, Engine, Event
 from tulle.stream._groups import StreamGroups
 from tulle.stream._kernels import search
 
@@ -37,7 +37,7 @@ def test_every_record_of_a_long_stream_joins_its_nearest_group() -> None:
 
     indexed = StreamGroups(dimensions)
     indexed.append(start)
-    engine = TreeEngine(indexed, strict=False)
+    engine = Engine(indexed, strict=False)
     done = engine.absorb(records[first:], levels[first:], 0, NOBODY)
     assert done == (count - first, Event.DONE, -1)
 
@@ -84,11 +84,11 @@ def test_rounding_never_decides(
         records[:20] = means[rng.integers(count, size=20)] + records[:20] * 1e-6
     scale = 10.0**power
     groups = _groups_at(means * scale, rng.integers(1, 6, size=count))
-    engine = TreeEngine(groups, strict=False)
+    engine = Engine(groups, strict=False)
     joining = np.ascontiguousarray(np.tile(records, (20, 1)) * scale)
     for feed in (joining[:0], joining):  # packed, then moved and split
         engine.absorb(feed, np.ones(len(feed), dtype=np.int64), 0, NOBODY)
-        arrays, tie = groups.arrays, steps.COINCIDENT * dimensions
+        arrays, tie = groups.arrays, COINCIDENT * dimensions
         for record in records * scale:
             for need in (0, 4, 6):
                 found = _search(engine.tree, arrays, engine.work, record, need, tie)

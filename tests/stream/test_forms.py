@@ -64,6 +64,44 @@ def test_a_drift_is_followed_beyond_the_form(stream: StreamCondenser) -> None:
     assert later.sample()["start"].quantile(0.75) > 40_000
 
 
+def prices(count: int, share: float, seed: int) -> pl.DataFrame:
+    """Prices with cents, of which this share is 19.99."""
+    rng = np.random.default_rng(seed)
+    usual = rng.lognormal(3, 1, count).round(2)
+    price = np.where(rng.random(count) < share, 19.99, usual)
+    return pl.DataFrame({"price": price, "other": rng.normal(size=count)})
+
+
+def test_a_heap_that_forms_later_is_kept_and_saved(tmp_path: Path) -> None:
+    later = fed(prices(600, 0.0, 0))
+    before = later.snapshot()
+    later.partial_fit(prices(3_000, 0.3, 1))
+    shown = later.snapshot()
+    assert not (before["price"] == 19.99).mean() > 0.01
+    assert (shown["price"] == 19.99).mean() == pytest.approx(0.25, abs=0.03)
+    later.save(tmp_path / "state")
+    assert StreamCondenser.load(tmp_path / "state").snapshot().equals(shown)
+    parts = fed(prices(600, 0.0, 0))
+    parts.snapshot()
+    table = prices(3_000, 0.3, 1)
+    for start in range(0, 3_000, 7):
+        parts.partial_fit(table[start : start + 7])
+    assert parts.snapshot().equals(shown)  # of any size of batches
+
+
+def test_a_later_heap_rests_on_people() -> None:
+    """One person with a price again and again makes no heap of it; many people do."""
+    who = [Column("who", Kind.INTEGER, Role.PERSON)]
+    for faithful in (True, False):
+        stream = StreamCondenser(10, init_size=600, split="strict", columns=who, random_state=0)
+        first = prices(600, 0.0, 0).with_columns(who=pl.int_range(600))
+        stream.partial_fit(first)
+        own = pl.lit(1_000_000, pl.Int64) if faithful else pl.int_range(600, 2_100)
+        stream.partial_fit(prices(1_500, 1.0, 1).with_columns(who=own))
+        share = (stream.snapshot()["price"] == 19.99).mean()
+        assert (share < 0.01) if faithful else (share > 0.5), share
+
+
 def test_a_single_newcomer_changes_no_form(stream: StreamCondenser) -> None:
     going_on = fed(sales(1_500))
     before = going_on.snapshot()

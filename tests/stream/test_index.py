@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import few
+from tests.reference import stream_steps as steps
 from tests.reference.kernels import callable_part
 from tulle._moments import GroupMoments
-from tulle.stream import _engines as steps
 from tulle.stream import _index as tree
 from tulle.stream import _kernels
-from tulle.stream._engines import NOBODY, Event, TreeEngine
+from tulle.stream._engines import NOBODY, Engine, Event
 from tulle.stream._groups import StreamGroups, pack
 from tulle.stream._kernels import LEAVES, ROOT, SEATS
 
 longest_axis = callable_part(_kernels._longest_axis)
 
 
-def _check(engine: TreeEngine) -> None:
+def _check(engine: Engine) -> None:
     """Every group is in one lane, and in every box on its way to the root."""
     index, groups = engine.tree, engine.groups.view()
     assert index.used[: index.marks[LEAVES]].sum() == len(engine.groups)
@@ -58,7 +58,7 @@ def test_every_group_is_in_the_boxes_above_it(kind: str) -> None:
     levels = rng.integers(2, 7, size=len(records))
     groups = StreamGroups(3)
     groups.append(GroupMoments.of(records[:40], np.arange(40) // 10, levels[:40]))
-    engine = TreeEngine(groups, strict=False)
+    engine = Engine(groups, strict=False)
     for start in range(40, len(records), 7_490):
         part = slice(start, start + 7_490)
         assert engine.absorb(records[part], levels[part], 0, NOBODY)[1] is Event.DONE
@@ -107,7 +107,7 @@ def test_boxes_hold_nothing_but_where_their_groups_have_been() -> None:
     groups = StreamGroups(3)
     labels = (side[:40] > 0).astype(np.int64)
     groups.append(GroupMoments.of(records[:40], labels, levels[:40]))
-    engine = TreeEngine(groups, strict=False)
+    engine = Engine(groups, strict=False)
     for start in range(40, len(records), 1_000):
         part = slice(start, start + 1_000)
         assert engine.absorb(records[part], levels[part], 0, NOBODY)[1] is Event.DONE

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.examples import few
 from tests.reference import stream as reference
+from tests.reference.stream_steps import PlainEngine, split, splits
 from tulle._moments import GroupMoments
 from tulle.errors import DataError, PrivacyError
 from tulle.stream import _state as machine
-from tulle.stream._engines import PlainEngine, TreeEngine, split, splits
 from tulle.stream._groups import GroupArrays, StreamGroups, pack, unpack
 from tulle.stream._state import History, StreamState
 
@@ -176,22 +176,11 @@ def test_compiled_and_plain_give_the_same_bits(
     data: tuple[np.ndarray, np.ndarray], strict: bool
 ) -> None:
     records, levels = data
-    plain = feed(StreamState(records.shape[1], strict=strict), records, levels, [50])
+    compiled = feed(StreamState(records.shape[1], strict=strict), records, levels, [50])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "SMALL", 20)
-        compiled = feed(StreamState(records.shape[1], strict=strict), records, levels, [50])
+        patch.setattr(machine, "Engine", PlainEngine)
+        plain = feed(StreamState(records.shape[1], strict=strict), records, levels, [50])
     same_bits(plain, compiled)
-
-
-@pytest.mark.slow
-def test_wide_streams_take_the_index_sooner() -> None:
-    engines = []
-    for dimensions in (50, 500):
-        state = StreamState(dimensions)
-        state.start(first_group(np.eye(8, dimensions), np.full(8, 8)))
-        state.absorb(np.zeros((100, dimensions)), np.full(100, 8), np.arange(8, 108))
-        engines.append(type(state._engine))
-    assert engines == [PlainEngine, TreeEngine]
 
 
 @pytest.mark.slow
@@ -212,8 +201,8 @@ def test_index_finds_the_nearest_among_thousands(
     elif kind == "wide levels":
         levels = rng.integers(2, 40, size=count)
     states = []
-    for small in (0, 10**9):
-        monkeypatch.setattr(machine, "SMALL", small)
+    for engine in (machine.Engine, PlainEngine):
+        monkeypatch.setattr(machine, "Engine", engine)
         state = StreamState(dimensions)
         state.start(first_group(records[:40], levels[:40]))
         states.append(feed(state, records[40:], levels[40:], [4_000]))
@@ -270,12 +259,8 @@ def test_a_demanding_record_waits_for_a_group_that_can_hold_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("small", [0, 10**9])
 @pytest.mark.parametrize("level", [100, 2**31, 2**32 + 5, 2**53])
-def test_a_level_may_be_larger_than_any_group(
-    level: int, small: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine, "SMALL", small)
+def test_a_level_may_be_larger_than_any_group(level: int) -> None:
     state = StreamState(2)
     state.start(first_group(np.eye(2).repeat(3, axis=0), np.full(6, 4)))
     state.absorb(np.zeros((1, 2)), np.array([level]), np.array([6]))
@@ -316,13 +301,11 @@ def test_history_tells_no_single_record() -> None:
     assert all(value % 10.0 == 0.0 for value in history.total)
 
 
-@pytest.mark.slow
-def test_a_class_that_is_new_gets_the_index_within_its_first_batch() -> None:
+def test_records_without_any_group_wait_until_they_form_one() -> None:
     rng = np.random.default_rng(0)
     state = StreamState(2)
-    numbers = 50_000 + np.arange(12_000)
-    state.absorb(rng.normal(size=(12_000, 2)), np.full(12_000, 10), numbers)
-    assert isinstance(state._engine, TreeEngine)
+    state.absorb(rng.normal(size=(1_200, 2)), np.full(1_200, 10), 5_000 + np.arange(1_200))
+    assert len(state.groups) > 60
     state.check()
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tulle._files import OutputExists
-from tulle.errors import PolicyError
+from tulle.errors import OutputExists, PolicyError
 from tulle.table.policy import Policy, dump_policy, load_policy, parse_policy, write_policy
 from tulle.table.schema import Column, Kind, Role
 

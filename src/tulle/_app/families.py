@@ -10,13 +10,18 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tulle._app.jobs import RunningJob
-from tulle._app.study import SITES, Study, files, is_table_name, keep
+from tulle._app.pictures import FEWEST
+from tulle._app.study import SITES, Study, changed_column, files, is_table_name, keep
+from tulle._report.words import ROLES
 from tulle.errors import DataError, ParameterError
+from tulle.table.policy import load_policy, write_policy
+from tulle.table.schema import Kind
 
 Form = dict[str, str]
 _MOST_RULES = 200  # to pick from; the file has them all
@@ -53,7 +58,9 @@ def flow_of(step: str) -> dict[str, str]:
 def task(study: Study, step: str) -> dict[str, Any]:
     """Return what the page of a step shows: its form, and what its command found."""
     asked, job = STEPS[step], study.job(step)
-    found = job.result()
+    found, flow = job.result(), list(flow_of(step))
+    after = flow[flow.index(step) + 1 :][:1] if job.state == "done" else []
+    lines = linked_lines(study) if step == "linked" else []
     return {
         "asked": asked,
         "fields": asked.fields(study),
@@ -61,8 +68,15 @@ def task(study: Study, step: str) -> dict[str, Any]:
         "verdict": found.get("verdict"),
         "figures": [(name, found[name], meaning) for name, meaning in _WORDS["figures"].items()
                     if isinstance(found.get(name), int | float | str)],
-        "tables": list(_tables(found)),
-        "notes": found.get("notes", []),
+        "lines": lines,
+        "roles": ROLES,
+        "kinds": list(Kind),
+        "drawn": job.result(1).get("tables", {}) if step == "together" else {},
+        "fewest": FEWEST,
+        "after": after[0] if after else "",
+        "tables": [] if lines else list(_tables(found)),
+        # where files are is said by links, and the policy is edited on the page
+        "notes": [line for line in found.get("notes", []) if study.place.name not in line],
         "files": {} if job.state == "running" else _written(asked.files(study)),
         "strip": strip(study, job),
         "steps": flow_of(step),
@@ -72,7 +86,11 @@ def task(study: Study, step: str) -> dict[str, Any]:
 def start(study: Study, step: str, form: Form) -> None:
     """Run the command of a step on what was filled in."""
     study.place.mkdir(mode=0o700, exist_ok=True)
-    study.job(step).start(study.root, [[*STEPS[step].command(study, form), "--json"]])
+    commands = [[*STEPS[step].command(study, form), "--json"]]
+    if step in _DRAWN:
+        policy, made = study.within(study.place / _LINKED), study.within(study.place / "together")
+        commands.append(["pictures", ".", policy, *([made] if step == "together" else [])])
+    study.job(step).start(study.root, commands)
 
 
 def strip(study: Study, job: RunningJob) -> list[tuple[str, str, str]]:
@@ -332,6 +350,7 @@ def _ending(*ends: str) -> Callable[[Study], dict[str, tuple[Path, str]]]:
 # -- linked tables, and questions to a release ---------------------------------------------------
 
 _LINKED = "linked.policy.toml"
+_DRAWN = ("linked", "together")  # steps after which the tables are drawn
 
 
 def _reading(study: Study) -> list[Field]:
@@ -348,6 +367,44 @@ def _read_linked(study: Study, form: Form) -> list[str]:
     return ["inspect", ".", "-o", study.within(study.place / _LINKED), "--force"]
 
 
+def linked_lines(study: Study) -> list[dict[str, Any]]:
+    """Return a line for each column of linked tables, as the policy has it now."""
+    if not (study.place / _LINKED).is_file():
+        return []
+    job = study.job("linked")
+    known = {row["name"]: row for row in job.result().get("columns", [])}
+    drawn = job.result(1).get("tables", {})
+    sections = load_policy(study.place / _LINKED).tables
+    there = [(table, column) for table, one in sections.items() for column in one.columns]
+    return [
+        {
+            "place": place,
+            "name": f"{table}.{column.name}",
+            "column": column,
+            "found": known.get(f"{table}.{column.name}", {}),
+            "why": column.reason,
+            "alone": None,
+            "bars": drawn.get(table, {}).get("columns", {}).get(column.name, []),
+        }
+        for place, (table, column) in enumerate(there)
+    ]
+
+
+def set_linked_column(study: Study, place: int, kind: str | None, role: str | None) -> None:
+    """Change kind or role of a column of linked tables in their policy."""
+    path = study.place / _LINKED
+    policy = load_policy(path)
+    sections = dict(policy.tables)
+    for table, section in sections.items():
+        columns = list(section.columns)
+        if 0 <= place < len(columns):
+            columns[place] = changed_column(columns[place], kind, role)
+            sections[table] = replace(section, columns=tuple(columns))
+        place -= len(columns)
+    made_for = study.root.name
+    write_policy(replace(policy, tables=sections), path, made_for=made_for, force=True)
+
+
 def _condensing(study: Study) -> list[Field]:
     return [Field("k", "Group size k", value="10", meaning="least people behind what is released"),
             *_accepting(study, "together")]  # fmt: skip
@@ -357,20 +414,19 @@ def _condense_linked(study: Study, form: Form) -> list[str]:
     if not (study.place / _LINKED).is_file():
         raise ParameterError("read the tables first: the policy says how they lead to people")
     words = ["condense", ".", "-o", study.within(study.place / "together")]
-    words += [
-        "--policy",
-        study.within(study.place / _LINKED),
-        "--report",
-        study.within(study.place / "together.html"),
-        "--force",
-    ]
+    words += ["--policy", study.within(study.place / _LINKED), "--force"]
+    words += ["--report", study.within(study.place / "together.html")]
     return [*words, *_option(form, "k"), *_option(form, "accept_risk")]
 
 
 def _together_files(study: Study) -> dict[str, tuple[Path, str]]:
     place = study.place / "together"
-    found = {path.stem: (path, "a released table") for path in sorted(place.glob("*"))}
-    return {**found, "report": (study.place / "together.html", "your report: keep it")}
+    tables = enumerate(sorted(place.glob("*")))
+    return {
+        **{f"table{number}": (path, "a released table") for number, path in tables},
+        "manifest": (Path(f"{place}.manifest.json"), "what was verified: send it with them"),
+        "report": (study.place / "together.html", "your report: keep it"),
+    }
 
 
 def _asking(study: Study) -> list[Field]:

@@ -6,9 +6,9 @@ server, also one that was started later, knows whether it still works.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +24,7 @@ from tulle._files import atomic_write, is_held
 
 State = Literal["none", "running", "done", "failed", "stopped"]
 _NOTHING: dict[str, Any] = {"task": "", "done": 0, "total": None, "note": "", "seconds": 0}
+_SAID_BY = re.compile(r"^tulle: (--[\w-]+: )?")
 _GIVE_UP = 5.0  # seconds until a worker that was asked to end is killed
 
 
@@ -66,12 +67,12 @@ class RunningJob:
 
     @property
     def complaints(self) -> list[str]:
-        """What the commands said on standard error, without the name of the program."""
+        """What the commands said on standard error, without names of the program and options."""
         found = []
         for number in range(len(self.description.get("commands", []))):
             with suppress(OSError):
                 lines = (self.place / f"{number}.err").read_text(errors="replace").splitlines()
-                found += [line.removeprefix("tulle: ") for line in lines if line.strip()]
+                found += [_SAID_BY.sub("", line) for line in lines if line.strip()]
         return found
 
     @property
@@ -93,32 +94,27 @@ class RunningJob:
             return
         shutil.rmtree(self.place, ignore_errors=True)
         self.place.mkdir(parents=True, mode=0o700)
-        lock = os.open(self.place / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            job = {"commands": commands, "root": str(root), "started": time.time()}
-            _write(self.place / "job.json", job)
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "tulle._app.worker", str(self.place)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[lock],
-                start_new_session=True,
-            )
-            _write(self.place / "pid.json", {"pid": worker.pid})
-            _STARTED.append(worker)
-        finally:
-            os.close(lock)  # the worker has its own
+        job = {"commands": commands, "root": str(root), "started": time.time()}
+        _write(self.place / "job.json", job)
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "tulle._app.worker", str(self.place)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        _write(self.place / "pid.json", {"pid": worker.pid})
+        _STARTED.append(worker)
+        while not self.is_alive() and worker.poll() is None:
+            time.sleep(0.005)  # until then it would look as if it had stopped
 
     def cancel(self) -> None:
         """End the worker and its command; what was kept so far stays."""
         found = _read(self.place / "pid.json").get("pid")
         if found is None or not self.is_alive():
             return
-        for attempt in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(found, attempt)
+        for kill in (False, True):
+            _end(found, kill=kill)
             deadline = time.monotonic() + _GIVE_UP
             while self.is_alive() and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -127,12 +123,21 @@ class RunningJob:
 _STARTED: list[subprocess.Popen[bytes]] = []  # workers of this server
 
 
+def _end(worker: int, *, kill: bool = False) -> None:
+    """End a worker and its command: their group, or their tree where there are no groups."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(worker, signal.SIGKILL if kill else signal.SIGTERM)
+    else:
+        words = ["taskkill", "/T", "/F", "/PID", str(worker)]
+        subprocess.run(words, capture_output=True, check=False)
+
+
 def end_all() -> None:
     """End the workers that this server started; they go on from what they kept."""
     for worker in _STARTED:
         if worker.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(worker.pid, signal.SIGTERM)
+            _end(worker.pid)
 
 
 def reap() -> None:

@@ -30,10 +30,11 @@ from starlette.routing import Route
 
 from tulle._app import families, jobs, views
 from tulle._app.study import Study, found_in, is_table_name
+from tulle._files import BINARY
 from tulle._report.words import GATE_WORDS
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point
-from tulle.table.policy import CONTEXT
+from tulle.table.policy import CONTEXT, load_policy
 from tulle.table.schema import Role
 
 Answer = Callable[[Request, Study], Response]
@@ -63,6 +64,8 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
             Route("/t/{id}/first", _doing(_first), methods=["POST"]),
             Route("/t/{id}/roles", of(_roles)),
             Route("/t/{id}/column", _doing(_column), methods=["POST"]),
+            Route("/t/{id}/undo", _doing(_undo), methods=["POST"]),
+            Route("/t/{id}/linked-column", _doing(_linked_column), methods=["POST"]),
             Route("/t/{id}/context", of(_context)),
             Route("/t/{id}/context", _doing(_keep_context), methods=["POST"]),
             Route("/t/{id}/explore", of(_explore)),
@@ -176,7 +179,7 @@ async def _receive(request: Request, path: Path, limit: int) -> None:
     if not declared.isdigit() or int(declared) > limit:
         raise ParameterError(f"an upload may have at most {limit:,} bytes: copy the file instead")
     count = 0
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         async for block in request.stream():
             count += len(block)
@@ -237,11 +240,32 @@ def _roles(request: Request, study: Study) -> Response:
 
 
 def _column(request: Request, study: Study, form: Form) -> Response:
-    """Change one column, and show its line and the policy again."""
+    """Change a column, or all that are shown, and show the columns and the policy again."""
     kind, role = form.get("kind") or None, form.get("role") or None
-    study.set_column(_number_in(form, "column"), kind=kind, role=role)
+    if "columns" in form:
+        places = [int(place) for place in form["columns"].split(",") if place.isdigit()]
+        _needs(bool(places), "no column is shown: nothing was changed")
+        study.set_column(*places, kind=kind, role=role)
+    else:
+        study.set_column(_number_in(form, "column"), kind=kind, role=role)
     if request.headers.get("hx-request"):
         return _live_page(request, study, "roles", **views.roles(study))
+    return to(study, "roles")
+
+
+def _linked_column(request: Request, study: Study, form: Form) -> Response:
+    """Change a column of linked tables, and show the page again."""
+    kind, role = form.get("kind") or None, form.get("role") or None
+    families.set_linked_column(study, _number_in(form, "column"), kind, role)
+    if request.headers.get("hx-request"):
+        return _live_page(request, study, "linked", "task", **families.task(study, "linked"))
+    return to(study, "linked")
+
+
+def _undo(request: Request, study: Study, form: Form) -> Response:
+    """Take the last change of the policy back; done twice, it is there again."""
+    _needs(study.before.is_file(), "nothing was changed yet")
+    study.keep_policy(load_policy(study.before))
     return to(study, "roles")
 
 
@@ -370,7 +394,7 @@ def _start_release(request: Request, study: Study, form: Form) -> Response:
     _needs(point is None or (point.spec.is_release and not point.error), "this is not a release")
     changed = ""
     if form.get("leave"):
-        column = study.set_column(_number_in(form, "leave"), role=Role.IGNORED)
+        (column,) = study.set_column(_number_in(form, "leave"), role=Role.IGNORED)
         changed = f"{column.name} was left out"
     size = form.get("k", "")
     if size and not (size.isdigit() and int(size) >= 2):
@@ -570,7 +594,8 @@ def _wrong(request: Request, error: Exception) -> Response:
     study = study if study is not None and is_table_name(study.source.name) else None
     before = urlsplit(request.headers.get("referer", "")).path
     back = before if before.startswith("/t/") else f"/t/{study.id}" if study else "/"
-    return _shown("error.html", study, status=400, message=str(error), back=back)
+    message = str(error).replace(f"{request.app.state.root}{os.sep}", "")
+    return _shown("error.html", study, status=400, message=message, back=back)
 
 
 def _broken(request: Request, error: Exception) -> Response:

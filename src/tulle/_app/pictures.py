@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from tulle.auditing._tables import Aligned, align
 from tulle.errors import TulleError
 from tulle.io.read import read_table
 from tulle.table.policy import Policy, load_policy
-from tulle.table.schema import Kind, Role
+from tulle.table.schema import Column, Kind, Role
 
 FEWEST = 10  # people behind a bar or a cell
+_PERSON = "\0person"  # no column of a table is called so
 _ROWS = 12  # of a release that are shown
 _COARSE = 1 << 28  # bytes of a table that is not read again for a picture of two columns
 
@@ -92,8 +94,35 @@ def _aligned(original: pl.DataFrame, release: pl.DataFrame, policy: Policy, k: i
 
 
 def _one_each(table: pl.DataFrame, person: Sequence[str]) -> pl.DataFrame:
+    """Draw a row of each person: the first one would be the earliest in tables sorted by time."""
     there = [name for name in person if name in table.columns]
-    return table.unique(there, keep="first", maintain_order=True) if there else table
+    if not there:
+        return table
+    return table.sample(fraction=1.0, shuffle=True, seed=0).unique(there, maintain_order=True)
+
+
+def of_linked(source: str, policy: Policy, file: str, release: str = "") -> dict[str, Any]:
+    """Draw the columns of each table of people, one row of each person; with a release, of both."""
+    from tulle._commands._linked import open_linked
+    from tulle.io._databases import LinkedFrames, read_tables_like
+
+    tables = open_linked(source, policy, file)
+    both = [tables.database]
+    if release:
+        model = LinkedFrames(dict(tables.frames), {}, [])
+        both.append(tables.like(read_tables_like(release, model, source, list(tables.frames))))
+    found = {}
+    for name in tables.database.persons:
+        columns = replace(policy, columns=tuple(tables.columns[name]))
+        first, last = (
+            database.tables[name].with_columns(pl.Series(_PERSON, database.persons[name]))
+            for database in (both[0], both[-1])
+        )
+        person = Column(_PERSON, Kind.INTEGER, Role.PERSON)
+        columns = replace(columns, columns=(*columns.columns, person))
+        drawn = sides_of(first, last, columns, FEWEST) if release else shape_of(first, columns)
+        found[name] = {"columns": drawn, **(_rows(last.drop(_PERSON)) if release else {})}
+    return {"tables": found}
 
 
 def _shares(tables: Aligned, name: str, k: int) -> list[dict[str, Any]]:
@@ -110,26 +139,22 @@ def _moved(rows: Sequence[dict[str, Any]]) -> float:
 
 
 def main(words: Sequence[str]) -> None:
-    """Print pictures as JSON: of TABLE by POLICY, or with a RELEASE, of both."""
+    """Print pictures as JSON: of TABLE (or tables) by POLICY, or with a RELEASE, of both."""
     source, policy = words[0], load_policy(words[1])
-    table = read_table(source)
-    if len(words) == 2:
-        found: dict[str, Any] = {"columns": shape_of(table, policy)}
+    found: dict[str, Any]
+    if policy.people.table:
+        found = of_linked(source, policy, *words[1:])
+    elif len(words) == 2:
+        found = {"columns": shape_of(read_table(source), policy)}
     else:
-        found = _of_release(table, policy, read_table(words[2]), FEWEST)
+        table, release = read_table(source), read_table(words[2])
+        found = {"columns": sides_of(table, release, policy, FEWEST), **_rows(release)}
     print(json.dumps(plain(found)))
 
 
-def _of_release(
-    table: pl.DataFrame, policy: Policy, release: pl.DataFrame, k: int
-) -> dict[str, Any]:
+def _rows(release: pl.DataFrame) -> dict[str, Any]:
     rows = release.head(_ROWS).select(pl.all().cast(pl.String, strict=False))
-    return {
-        "columns": sides_of(table, release, policy, k),
-        "header": rows.columns,
-        "rows": rows.rows(),
-        "records": release.height,
-    }
+    return {"header": rows.columns, "rows": rows.rows(), "records": release.height}
 
 
 if __name__ == "__main__":

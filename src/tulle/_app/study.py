@@ -243,7 +243,7 @@ class Study:
         """Read the table and draw its columns; a policy that is there already is kept."""
         self.place.mkdir(mode=0o700, exist_ok=True)
         policy = self.within(self.policy_file)
-        words = [["inspect", self.word, "--json"], ["pictures", self.address, policy]]
+        words = [["inspect", self.word, "--json"], ["pictures", self.word, policy]]
         self.job("inspect").start(self.root, words)
 
     @property
@@ -259,29 +259,37 @@ class Study:
         columns = tuple(replace(c, reason=reasons.get(c.name, "")) for c in loaded.columns)
         return replace(loaded, columns=columns)
 
+    @property
+    def before(self) -> Path:
+        """The policy as it was before the last change."""
+        return self.place / "before.policy.toml"
+
     def keep_policy(self, policy: Policy) -> None:
-        """Write the policy."""
+        """Write the policy, and keep the one before it if that says something else."""
+        before = self.policy_file.read_text() if self.policy_file.is_file() else ""
         write_policy(policy, self.policy_file, made_for=self.name, force=True)
+        if before and before != self.policy_file.read_text():
+            self.place.mkdir(mode=0o700, exist_ok=True)
+            keep(self.before, before)
         self.__dict__.pop("policy", None)
 
-    def set_column(self, place: int, *, kind: str | None = None, role: str | None = None) -> Column:
-        """Change kind or role of a column; a role of which there is one moves."""
+    def set_column(
+        self, *places: int, kind: str | None = None, role: str | None = None
+    ) -> list[Column]:
+        """Change kind or role of columns; a role of which there is one moves."""
         columns = list(self.policy.columns)
-        if not 0 <= place < len(columns):
-            raise ParameterError(f"there is no column {place} in {self.name}")
-        column = columns[place]
-        try:
-            given = Kind(kind or column.kind), Role(role or column.role)
-        except ValueError:
-            raise ParameterError(f"column '{column.name}': no such kind or role") from None
-        bounds = column.bounds if given[0] in (Kind.INTEGER, Kind.DECIMAL) else None
-        changed = replace(column, kind=given[0], role=given[1], bounds=bounds)
-        for other, known in enumerate(columns):
-            if changed.role in _SINGLE and known.role is changed.role and other != place:
-                columns[other] = replace(known, role=_SINGLE[changed.role])
-        columns[place] = changed
+        if len(places) > 1 and role in _SINGLE:
+            raise ParameterError(f"only one column can have the role {role}: choose it by itself")
+        for place in places:
+            if not 0 <= place < len(columns):
+                raise ParameterError(f"there is no column {place} in {self.name}")
+            changed = changed_column(columns[place], kind, role)
+            for other, known in enumerate(columns):
+                if changed.role in _SINGLE and known.role is changed.role and other != place:
+                    columns[other] = replace(known, role=_SINGLE[changed.role])
+            columns[place] = changed
         self.keep_policy(replace(self.policy, columns=tuple(columns)))
-        return changed
+        return [columns[place] for place in places]
 
     def set_person(self, place: int | None) -> None:
         """Say whose row it is: the column of the person, or None if each row is one person."""
@@ -422,7 +430,7 @@ class Study:
         commands = [
             [*condense, "--report", self.within(place / "report.json"), "--json"],
             ["verify", both[0], "--json"],
-            ["pictures", self.address, policy, both[0]],
+            ["pictures", self.word, policy, both[0]],
         ]
         earlier = [self.within(made.data) for made in self.releases() if made.data.is_file()]
         if earlier:  # whoever has all can compare them
@@ -467,6 +475,16 @@ _SINGLE = {
     Role.PERSON: Role.IDENTIFIER, Role.TARGET: Role.QUASI, Role.LEVEL: Role.IGNORED,
     Role.WEIGHT: Role.IGNORED,
 }  # fmt: skip
+
+
+def changed_column(column: Column, kind: str | None, role: str | None) -> Column:
+    """Return a column of another kind or role; bounds stay with numbers."""
+    try:
+        given = Kind(kind or column.kind), Role(role or column.role)
+    except ValueError:
+        raise ParameterError(f"column '{column.name}': no such kind or role") from None
+    bounds = column.bounds if given[0] in (Kind.INTEGER, Kind.DECIMAL) else None
+    return replace(column, kind=given[0], role=given[1], bounds=bounds)
 
 
 def keep(path: Path, text: str) -> None:

@@ -126,9 +126,9 @@ def start(root: Path) -> dict[str, Any]:
 
 def job_of(study: Study, step: str) -> RunningJob:
     """Return the job that a page waits for."""
-    found = re.fullmatch(r"made:(\d{1,9})", step)
-    if found:
-        made = study.release(int(found[1]))
+    match = re.fullmatch(r"made:(\d{1,9})", step)
+    if match:
+        made = study.release(int(match[1]))
         return made.proof if made.proof.state == "running" else made.job
     if step == "data":
         return study.job("inspect")
@@ -154,8 +154,9 @@ def state(study: Study, step: str) -> tuple[str, bool]:
     found = job.state
     points = study.explore_place / "points" if step == "explore" else None
     count = len(list(points.glob("*.json"))) if points and points.is_dir() else 0
-    done = job.progress.get("done", 0)
-    return f"{found}-{len(job.codes)}-{done:.0f}-{count}", found == "running"
+    progress = job.progress
+    told = f"{found}-{len(job.codes)}-{progress['done']:.0f}-{count}-{progress['spent'] // 2:.0f}"
+    return told, found == "running"
 
 
 # -- pages ------------------------------------------------------------------------------------
@@ -187,6 +188,7 @@ def roles(study: Study) -> dict[str, Any]:
     lines = [
         {
             "place": place,
+            "name": column.name,
             "column": column,
             "found": known.get(column.name, {}),
             "why": column.reason if known.get(column.name, {}).get("reason") != SILENT else "",
@@ -195,8 +197,11 @@ def roles(study: Study) -> dict[str, Any]:
         }
         for place, column in enumerate(study.policy.columns)
     ]
+    out = {name for name, row in known.items() if not Role(row["role"]).released}
     return {
-        "lines": sorted(lines, key=lambda line: line["column"].role.released),
+        # by what was found: a line must not leave the place where somebody changes it
+        "lines": sorted(lines, key=lambda line: line["name"] not in out),
+        "rules": study.inspection.get("rules_between_columns", []),
         "kinds": list(Kind),
         "roles": ROLES,
         "combinations": study.inspection.get("singled_out_by", []),
@@ -362,7 +367,9 @@ def made(study: Study, shown: Release) -> dict[str, Any]:
         "first": job,
         "verdict": verdict,
         "remedies": remedies(study, shown) if verdict else [],
+        "looks": _looks(verdict, pictures),
         "left_out": job.result(0).get("left_out", []),
+        "merged": [n for n in job.result(0).get("notes", []) if n.startswith("column '")],
         "checks": job.result(1).get("checks", []),
         "gates": _gates(study, shown),
         "pictures": pictures,
@@ -397,9 +404,25 @@ def remedies(study: Study, shown: Release) -> list[dict[str, str]]:
     elif verdict["privacy"]["level"] == "good" and SMALLER[0] in text.lower():
         found += [(f"k = {size}", "k", str(size)) for size in SIZES[::-1] if size < k][:1]
     places = {c.name: place for place, c in enumerate(study.policy.columns) if c.role.released}
-    named = dict.fromkeys(re.findall(r"'([^']+)'", text))
+    named = _named_in(text)
     found += [(f"Leave out {n}", "leave", str(places[n])) for n in named if n in places]
     return [{"words": words, "name": name, "value": value} for words, name, value in found]
+
+
+def _looks(verdict: Any, pictures: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Return the columns that a poor verdict names, and where their pictures are."""
+    names = list(pictures.get("columns", {}))
+    judged = [one for one in (verdict or {}).values() if one["level"] != "good"]
+    text = " ".join(one["reason"] for one in judged)
+    return [(n, names.index(n)) for n in _named_in(text) if n in names]
+
+
+def _named_in(text: str) -> list[str]:
+    """Return the columns that a sentence names; 'age (most)' is the column age of a person."""
+    quoted = re.findall(r"'([^']+)'", text)
+    return list(
+        dict.fromkeys(re.sub(r" \((least|most|mean|first|different)\)$", "", n) for n in quoted)
+    )
 
 
 def look(shown: Release, named: Sequence[str]) -> dict[str, Any]:

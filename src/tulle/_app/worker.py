@@ -12,10 +12,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tulle._files import lock
+
 
 def main(folder: str) -> None:
     """Run the commands that ``job.json`` lists; each leaves ``N.out``, ``N.err`` and ``N.code``."""
     place = Path(folder)
+    held = (place / "lock").open("wb")  # until the process ends
+    lock(held.fileno(), wait=True)
     job = json.loads((place / "job.json").read_text())
     for number, words in enumerate(job["commands"]):
         words, secret = _without_seed(words)

@@ -33,7 +33,7 @@ class HistoryRows(NamedTuple):
 
     @property
     def starts(self) -> Ints:
-        """Return the first row of each person who has one."""
+        """The first row of each person who has one."""
         return np.flatnonzero(np.diff(self.people, prepend=-1))
 
 

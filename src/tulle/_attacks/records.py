@@ -58,12 +58,12 @@ class Records:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns, each once."""
+        """The names of the columns, each once."""
         return tuple(dict.fromkeys((*self.number_names, *self.code_names)))
 
     @property
     def n_people(self) -> int:
-        """Return how many different people there are; the records, unless people have several."""
+        """How many different people there are; the records, unless people have several."""
         return len(self) if self.people is None else len(np.unique(self.people))
 
     def sample(self, attempts: int, rng: np.random.Generator) -> Ints:

@@ -223,47 +223,47 @@ class AttackResult:
 
     @property
     def rate(self) -> float:
-        """Return the share of attempts that succeeded."""
+        """The share of attempts that succeeded."""
         return self.successes / self.attempts
 
     @property
     def interval(self) -> Interval:
-        """Return the 95 % interval of the rate."""
+        """The 95 % interval of the rate."""
         if self.independent is None:
             return wilson(self.successes, self.attempts)
         return wilson(self.rate * self.independent, self.independent)
 
     @property
     def low(self) -> float:
-        """Return the lower end of the 95 % interval of the rate."""
+        """The lower end of the 95 % interval of the rate."""
         return self.interval.low
 
     @property
     def high(self) -> float:
-        """Return the upper end of the 95 % interval of the rate."""
+        """The upper end of the 95 % interval of the rate."""
         return self.interval.high
 
     @property
     def baseline(self) -> float:
-        """Return the share that guessing gets right."""
+        """The share that guessing gets right."""
         return self.baseline_successes / self.attempts
 
     @property
     def control(self) -> float | None:
-        """Return the share on people who were never in the data; None without a control."""
+        """The share on people who were never in the data; None without a control."""
         if self.control_successes is None or self.control_attempts is None:
             return None
         return self.control_successes / self.control_attempts
 
     @property
     def risk(self) -> float:
-        """Return the excess over the control, or over the baseline if there is no control."""
+        """The excess over the control, or over the baseline if there is no control."""
         reference = self.baseline if self.control is None else self.control
         return max(0.0, self.rate - reference)
 
     @property
     def risk_interval(self) -> Interval:
-        """Return the 95 % interval of the excess; above 0 only if the excess is real."""
+        """The 95 % interval of the excess; above 0 only if the excess is real."""
         rate, own = self.rate, self.interval
         if self.control is None or self.control_successes is None or not self.control_attempts:
             return Interval(own.low - self.baseline, own.high - self.baseline)
@@ -277,12 +277,12 @@ class AttackResult:
 
     @property
     def failed(self) -> bool:
-        """Return True if the attack did not beat its own baseline beyond chance."""
+        """True if the attack did not beat its own baseline beyond chance."""
         return self.low <= self.baseline
 
     @property
     def note(self) -> str:
-        """Return what must be said next to the figure; empty if the attack worked."""
+        """What must be said next to the figure; empty if the attack worked."""
         return NO_EVIDENCE if self.failed else ""
 
     def to_dict(self) -> AttackFigures:

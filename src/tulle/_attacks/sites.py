@@ -20,7 +20,7 @@ from tulle._attacks.result import AttackResult
 from tulle._random import RandomState, as_generator
 from tulle._types import Floats
 from tulle.errors import DataError, nearest_name
-from tulle.sites._columns import PARTS, ValueType
+from tulle.sites._columns import PARTS
 from tulle.sites._values import as_number
 from tulle.table._frames import to_polars
 
@@ -336,5 +336,5 @@ def _number(text: str | None) -> float:
     with suppress(ValueError):
         return float(text)
     with suppress(ValueError):
-        return float(as_number(text, ValueType.TIMESTAMP))
+        return float(as_number(text, "timestamp"))
     return float("nan")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import Any
 
-from tulle._random import as_generator, coarse_count
+import polars as pl
+
+from tulle._commands._options import Options
+from tulle._random import RandomState, as_generator, coarse_count
+from tulle.condense._grouping import GroupFacts
 from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.guessing.columns import Guess, guess_columns
+from tulle.io._statistics_files import FileLabels
+from tulle.table._series import free_name, is_class, is_opaque
 from tulle.table.schema import Column, Kind, Role
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from tulle._commands._options import Options
-    from tulle._random import RandomState
-    from tulle.condense._grouping import GroupFacts
-    from tulle.guessing.columns import Guess
 
 _WIDEST = 1_000  # columns of a release
 
@@ -45,8 +45,6 @@ def plan_columns(
 
 def with_file_codes(columns: list[Column], labels: Any, table: pl.DataFrame) -> list[Column]:
     """Return columns with what their file says: codes for no answer, and values with labels."""
-    from tulle.io._statistics_files import FileLabels
-
     if not isinstance(labels, FileLabels):
         return columns
     numbers = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED)
@@ -79,8 +77,6 @@ def guessed(
     table: pl.DataFrame, decided: Collection[str | None], *, strict: bool = False
 ) -> list[Column]:
     """Return the guessed columns; of what a person has to decide about, the safe guess."""
-    from tulle.guessing.columns import guess_columns
-
     guesses = guess_columns(table)
     unsure = [g for g in guesses if g.needs_decision and g.column.name not in decided]
     if unsure and strict:
@@ -220,13 +216,16 @@ def quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def refuse_two_roles(target: str | None, levels: str | None) -> None:
-    """Raise if one column is given both roles: the second would silently replace the first."""
-    if target is not None and target == levels:
-        raise ParameterError(
-            f"--target and --levels both name column '{target}': a column can have only one "
-            "role. Drop one of the options, or name another column"
-        )
+def refuse_two_roles(target: str | None, levels: str | None, person: str | None = None) -> None:
+    """Raise if one column is given two roles: the second would silently replace the first."""
+    given = {"--target": target, "--levels": levels, "--person": person}
+    named = {word: name for word, name in given.items() if name is not None}
+    for one, other in combinations(named, 2):
+        if named[one] == named[other]:
+            raise ParameterError(
+                f"{one} and {other} both name column '{named[one]}': a column can have only one "
+                "role. Drop one of the options, or name another column"
+            )
 
 
 def with_drawn_levels(
@@ -236,14 +235,10 @@ def with_drawn_levels(
 
     They are for trials, such as those of paper 000: a real level is a person's own wish.
     """
-    import polars as pl
-
-    from tulle.table._series import free_name
-
-    found = re.fullmatch(r"(\d+)\.\.(\d+)", levels or "")
-    if found is None or levels in table.columns:
+    match = re.fullmatch(r"(\d+)\.\.(\d+)", levels or "")
+    if match is None or levels in table.columns:
         return table, levels
-    low, high = map(int, found.groups())
+    low, high = map(int, match.groups())
     if not 1 <= low <= high:
         raise ParameterError("must rise, as in 6..10", subject="--levels")
     name = free_name("level", table.columns)
@@ -251,20 +246,25 @@ def with_drawn_levels(
     return table.with_columns(pl.Series(name, drawn)), name
 
 
-def with_roles(columns: list[Column], target: str | None, levels: str | None) -> list[Column]:
-    """Return the columns with the requested target and levels."""
-    for name, role in ((target, Role.TARGET), (levels, Role.LEVEL)):
+def with_roles(
+    columns: list[Column], target: str | None, levels: str | None, person: str | None = None
+) -> list[Column]:
+    """Return the columns with the requested target, levels and person."""
+    for name, role in ((target, Role.TARGET), (levels, Role.LEVEL), (person, Role.PERSON)):
         if name is not None:
             columns = _with_role(columns, name, role)
     return columns
 
 
-def without_opaque(table: pl.DataFrame, columns: list[Column]) -> pl.DataFrame:
-    """Return the table without lists, objects and bytes that the policy ignores."""
-    from tulle.table._series import is_opaque
+def without_opaque(table: pl.DataFrame, columns: list[Column]) -> tuple[pl.DataFrame, list[Column]]:
+    """Return the table without lists, objects and bytes that the policy ignores, and what is left.
 
+    That is what the policy says of the columns that the table then has.
+    """
     left_out = [c.name for c in columns if not c.role.released]
-    return table.drop(name for name in left_out if is_opaque(table.schema[name]))
+    table = table.drop(name for name in left_out if is_opaque(table.schema[name]))
+    there = set(table.columns)
+    return table, [column for column in columns if column.name in there]
 
 
 def column_of(columns: list[Column], role: Role) -> Column | None:
@@ -274,8 +274,6 @@ def column_of(columns: list[Column], role: Role) -> Column | None:
 
 def names_classes(column: Column, table: pl.DataFrame) -> bool:
     """Return whether a target names classes; a quantity is condensed with the other columns."""
-    from tulle.table._series import is_class
-
     return is_class(table[column.name], column.kind)
 
 
@@ -295,9 +293,10 @@ def _with_role(columns: list[Column], name: str, role: Role) -> list[Column]:
     names = [column.name for column in columns]
     if name not in names:
         raise DataError(f"there is no column '{name}' for the {role}: {nearest_name(name, names)}")
+    instead = Role.IDENTIFIER if role is Role.PERSON else Role.QUASI  # of a column that had it
     return [
         replace(column, role=role)
         if column.name == name
-        else (replace(column, role=Role.QUASI) if column.role is role else column)
+        else (replace(column, role=instead) if column.role is role else column)
         for column in columns
     ]

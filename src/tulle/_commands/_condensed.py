@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import polars as pl
+
 from tulle._commands._columns import (
     column_entries,
     column_of,
@@ -15,35 +18,27 @@ from tulle._commands._columns import (
     unit_of,
     words_of,
 )
+from tulle._commands._condensing import Condensing
 from tulle._commands._decision import UNAUDITED
+from tulle._random import seed_policy
+from tulle._report.model import Promise
+from tulle._types import FilePath
+from tulle.auditing import Audit
+from tulle.auditing._database import ComparedPeople
+from tulle.auditing._pictures import group_section, left_out_section, notes_section, rules_section
+from tulle.auditing._splits import Splits, audit_of_splits
+from tulle.auditing._tables import Aligned
+from tulle.auditing.audit import audit_people, audited, unaudited
+from tulle.io.read import codes_as_text, read_like
+from tulle.releases import Manifest
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:
-    from warnings import WarningMessage
+    pass
 
-    import polars as pl
-
-    from tulle._commands._condensing import Condensing
-    from tulle._report.model import Promise
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
-    from tulle.auditing._database import ComparedPeople
-    from tulle.auditing._splits import Splits
-    from tulle.auditing._tables import Aligned
-    from tulle.releases import Manifest
 
 RESTS_ON = "people that what is shown rests on, at least"
 _SHARE = "share of the source that breaks it"  # of the owner's figures
-
-
-class Condensed(NamedTuple):
-    """The outcome of a finished release."""
-
-    summary: dict[str, Any]
-    levels: list[dict[str, Any]]
-    left_out: list[dict[str, str]]
-    notes: list[str]
-    audit: Audit
 
 
 class Made(NamedTuple):
@@ -53,8 +48,12 @@ class Made(NamedTuple):
     release: pl.DataFrame
     tables: Aligned
     options: Condensing  # with the k that it has
-    warned: list[WarningMessage]
     people: ComparedPeople | None  # where people have several rows, which stay together
+
+    @property
+    def size(self) -> int:
+        """How many records are released."""
+        return self.release.height
 
     @property
     def k(self) -> int:
@@ -84,10 +83,8 @@ def notes_of(condenser: Any, columns: list[Column], release: pl.DataFrame) -> li
 
 
 def summary_of(
-    condenser: Any, tables: Aligned, apart: pl.DataFrame | None, found: Audit
+    condenser: Any, tables: Aligned, apart: pl.DataFrame | None, audit: Audit
 ) -> dict[str, Any]:
-    import numpy as np
-
     counts = condenser.counts_
     return {
         "records": len(tables.original),
@@ -99,7 +96,7 @@ def summary_of(
         "median_group": float(np.median(counts)),
         "largest_group": int(counts.max()),
         "information_loss": float(condenser.information_loss_),
-        "covariance_compatibility": found.result["metrics"].get(
+        "covariance_compatibility": audit.result["metrics"].get(
             "covariance_compatibility", math.nan
         ),
         "degenerate_groups": int(condenser.n_degenerate_),
@@ -116,9 +113,6 @@ def manifest_of(
     apart: pl.DataFrame | None,
     chosen: dict[str, Any],
 ) -> Manifest:
-    from tulle._random import seed_policy
-    from tulle.releases import Manifest
-
     condenser, release, options = made.condenser, made.release, made.options
     by_class = hasattr(condenser, "classes_")
     asked = column_of(columns, Role.LEVEL) is not None
@@ -166,8 +160,6 @@ def compared_frames(
     columns: list[Column],
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame | None]:
     """Return the tables, a control that is a file in the types of the others."""
-    from tulle.io.read import codes_as_text, read_like
-
     if control is None:
         return original, release, apart
     person = [column.name for column in columns if column.role is Role.PERSON]
@@ -183,29 +175,19 @@ def audited_release(
     made: Made, splits: Splits | None, columns: list[Column], command: str, *, whole: bool
 ) -> Audit:
     """Return the audit, with what only the maker of the release knows."""
-    from tulle._random import seed_policy
-    from tulle.auditing._pictures import (
-        group_section,
-        left_out_section,
-        notes_section,
-        rules_section,
-    )
-    from tulle.auditing._splits import audit_of_splits
-    from tulle.auditing.audit import audit_people, audited, unaudited
-
     condenser, release, tables, options = made[:4]
     asked = column_of(columns, Role.LEVEL) is not None
     k = max(min(condenser.rests_on_.values()), 2)  # not a level, which is one person's own
     told: dict[str, Any] = {"k": k, "title": "Condensed table"}
     if splits is not None:
-        found = audit_of_splits(tables, splits, options.seed, made.people, quick=not whole, **told)
+        audit = audit_of_splits(tables, splits, options.seed, made.people, quick=not whole, **told)
     elif options.audit and made.people is not None:
-        found = audit_people(made.people, options.seed, quick=not whole, **told)
+        audit = audit_people(made.people, options.seed, quick=not whole, **told)
     elif options.audit:
-        found = audited(tables, options.seed, quick=not whole, **told)
+        audit = audited(tables, options.seed, quick=not whole, **told)
     else:
-        found = unaudited(tables, **told).extended(untried=UNAUDITED)
-    return found.extended(
+        audit = unaudited(tables, **told).extended(untried=UNAUDITED)
+    return audit.extended(
         guarantee={
             "text": condenser._synthesis.sentence(sizes=not asked),
             "rows": _promises(condenser, asked=asked),

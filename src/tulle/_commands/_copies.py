@@ -9,19 +9,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import polars as pl
+
 from tulle._checks import check_int
 from tulle._files import atomic_write, digest, refuse_existing
 from tulle._json import plain
+from tulle._relations.language import quote
+from tulle._report.codebook import codebook_page
+from tulle._types import FilePath
 from tulle.errors import ParameterError
+from tulle.io._dialect import Dialect
 from tulle.io._formats import is_sql
+from tulle.io._statistics_files import FileLabels
+from tulle.io.write import put_table
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tulle._commands._condensing import Condensing
-    from tulle._types import FilePath
-    from tulle.io._dialect import Dialect
-    from tulle.io._statistics_files import FileLabels
 
 _MOST_COPIES = 100
 _PACKED = (".gz", ".zst", ".bz2", ".xz")
@@ -57,8 +60,6 @@ def draw_rows(
     condenser: Any, original: pl.DataFrame, target: str | None, rows: Any
 ) -> pl.DataFrame:
     """Draw the records that are wanted, columns in the order of the original."""
-    import polars as pl
-
     wanted = parse_rows(rows)
     if not isinstance(wanted, tuple):
         return _drawn(condenser, original, target, wanted)
@@ -78,8 +79,6 @@ def draw_rows(
 def _drawn(
     condenser: Any, original: pl.DataFrame, target: str | None, n: int | None, **more: str
 ) -> pl.DataFrame:
-    import polars as pl
-
     drawn = condenser.sample(n, **more)
     if target is not None:
         X, y = drawn
@@ -90,8 +89,6 @@ def _drawn(
 
 def _equals(original: pl.DataFrame, column: str, value: str) -> str:
     """Return the condition that a column has a value that was written on a command line."""
-    from tulle._relations.language import quote
-
     mark = "'" if '"' in value else '"'
     plain = original.schema[column].is_numeric()
     return f"{quote(column)} = {value if plain else f'{mark}{value}{mark}'}"
@@ -121,6 +118,14 @@ def copy_path(output: FilePath, number: int) -> Path:
     ends = path.suffixes[-2:] if path.suffix in _PACKED else path.suffixes[-1:]
     suffix = "".join(ends)
     return path.with_name(f"{path.name.removesuffix(suffix)}.{number}{suffix}")
+
+
+def wants_ledger(output: FilePath, options: Condensing) -> bool:
+    """Tell whether estimates are measured: without a word where they are what a release is for."""
+    if options.ledger is not None:
+        return options.ledger
+    meant = options.copies != 1 or options.policy.estimates
+    return bool(meant) and not isinstance(parse_rows(options.rows), tuple) and not is_sql(output)
 
 
 def check_beside(output: FilePath, options: Condensing, *, force: bool) -> None:
@@ -174,7 +179,6 @@ def beside_files(
     dialect: Dialect | FileLabels | None,
 ) -> dict[Path, Put]:
     """Return what is written beside a release: its other copies, the ledger, the codebook."""
-    from tulle.io.write import put_table
 
     def put_copy(frame: pl.DataFrame) -> Put:
         return lambda file: put_table(frame, file, os.fspath(output), dialect)
@@ -185,8 +189,6 @@ def beside_files(
     if ledger is not None:
         files[ledger_path(output)] = lambda file: _put_json(ledger, file)
     if book is not None:
-        from tulle._report.codebook import codebook_page
-
         as_json, as_page = codebook_paths(output)
         files[as_json] = lambda file: _put_json(book, file)
         files[as_page] = lambda file: _put(codebook_page(book), file)

@@ -7,24 +7,24 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from tulle._commands._copies import Put, written_beside
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
+from tulle._report.editions import edition_of
+from tulle._report.model import Judgement, Verdict
+from tulle._types import FilePath
+from tulle.auditing import Audit
 from tulle.errors import ParameterError, PrivacyError, TulleError
-from tulle.io._formats import display_name, refuse_read_only
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from tulle._report.model import Judgement, Verdict
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
-    from tulle.io._dialect import Dialect
-    from tulle.io._statistics_files import FileLabels
-    from tulle.keys import SigningKey
-    from tulle.releases import Manifest
-    from tulle.releases.manifest import Draft
+from tulle.io._dialect import Dialect
+from tulle.io._formats import Format, display_name, format_of, refuse_read_only
+from tulle.io._statistics_files import FileLabels
+from tulle.io.write import put_table
+from tulle.keys import SigningKey
+from tulle.releases import Manifest, has_manifest, read_manifest, releasing
+from tulle.releases.manifest import Draft
 
 UNAUDITED = "run this again without --no-audit"
 _LONGEST = 1000  # letters of a reason: it goes into the manifest
@@ -49,6 +49,16 @@ class Refused(PrivacyError):
         self.verdict, self.audit, self.chosen = verdict, audit, chosen
 
 
+class Done(NamedTuple):
+    """The outcome of a finished command, as its user is shown it."""
+
+    summary: dict[str, Any]
+    tables: dict[str, list[dict[str, Any]]]
+    notes: list[str]
+    verdict: Verdict | None = None  # of a release
+    audit: Audit | None = None
+
+
 def check_accepted(reason: str | None) -> str:
     """Return the reason for which a risk is taken, empty without one; it must say something."""
     if reason is None:
@@ -66,11 +76,11 @@ def check_accepted(reason: str | None) -> str:
     return words
 
 
-def decided(found: Audit, accepted: str, chosen: Mapping[str, Any] | None = None) -> Verdict:
+def decided(audit: Audit, accepted: str, chosen: Mapping[str, Any] | None = None) -> Verdict:
     """Return the verdict of an audit, or raise if it is bad and the risk is not accepted."""
-    verdict = found.verdict
+    verdict = audit.verdict
     if verdict["privacy"]["level"] == "bad" and not accepted:
-        raise Refused(verdict, audit=found, chosen=chosen)
+        raise Refused(verdict, audit=audit, chosen=chosen)
     return verdict
 
 
@@ -83,9 +93,9 @@ def refuse_two_controls(options: Any, control: FilePath | None) -> None:
         )
 
 
-def with_verdict(manifest: Manifest, found: Audit, accepted: str) -> Manifest:
+def with_verdict(manifest: Manifest, audit: Audit, accepted: str) -> Manifest:
     """Return the manifest with the verdict that its readers may know, and the accepted risk."""
-    return replace(manifest, verdict=public_verdict(found), accepted_risk=accepted)
+    return replace(manifest, verdict=public_verdict(audit), accepted_risk=accepted)
 
 
 @dataclass(frozen=True)
@@ -123,15 +133,13 @@ class Job:
 
     def releasing(self) -> AbstractContextManager[Draft]:
         """Open the release, to write its data and then its manifest."""
-        from tulle.releases import releasing
-
         return releasing(self.output, sources=self.sources, sign_key=self.signer, force=self.force)
 
     def write(
         self,
         release: pl.DataFrame,
         manifest: Manifest,
-        found: Audit,
+        audit: Audit,
         dialect: Dialect | FileLabels | None,
         chosen: Mapping[str, Any] | None = None,
         beside: Mapping[Path, Put] = MappingProxyType({}),
@@ -142,28 +150,28 @@ class Job:
         tried to find k, if it was. What goes ``beside`` it is written first, and named in the
         manifest.
         """
-        from tulle.io._dialect import Dialect
-        from tulle.io._formats import Format, format_of
-        from tulle.io.write import put_table
-
-        try:
-            decided(found, self.accepted, chosen)
-        except Refused:  # whoever asked for a report needs it most where nothing is released
-            self.save_report(found)
-            raise
+        self.refuse_bad(audit, chosen)
         beside_it = written_beside(beside, force=self.force)
-        with self.reported(found), beside_it as named, self.releasing() as draft:
+        with self.reported(audit), beside_it as named, self.releasing() as draft:
             put_table(release, draft.file, self.output, dialect)
             manifest = replace(manifest, output={**manifest.output, **named})
             if isinstance(dialect, Dialect) and format_of(self.output) is Format.CSV:
                 told = {**manifest.output, "written as": dialect.told(release.columns)}
                 manifest = replace(manifest, output=told)
-            draft.finish(with_verdict(manifest, found, self.accepted))
+            draft.finish(with_verdict(manifest, audit, self.accepted))
+
+    def refuse_bad(self, audit: Audit, chosen: Mapping[str, Any] | None = None) -> None:
+        """Raise if the verdict is bad and nobody took the risk, after writing only the report."""
+        try:
+            decided(audit, self.accepted, chosen)
+        except Refused:  # whoever asked for a report needs it most where nothing is released
+            self.save_report(audit)
+            raise
 
     @contextmanager
-    def reported(self, found: Audit) -> Iterator[None]:
+    def reported(self, audit: Audit) -> Iterator[None]:
         """Write the report before the release; it is not left where the block writes none."""
-        self.save_report(found)
+        self.save_report(audit)
         before = self._manifest()
         try:
             yield
@@ -174,30 +182,26 @@ class Job:
 
     def _manifest(self) -> Manifest | None:
         """Return the manifest that is at the place of the release."""
-        from tulle.releases import has_manifest, read_manifest
-
         try:
             there = self.report is not None and has_manifest(self.output)
             return read_manifest(self.output) if there else None
         except TulleError:
             return None
 
-    def save_report(self, found: Audit | None, *, released: bool = False) -> None:
+    def save_report(self, audit: Audit | None, *, released: bool = False) -> None:
         """Write the report, if one is asked for; an error says what became of the release."""
-        if self.report is not None and found is not None:
+        if self.report is not None and audit is not None:
             written = f"the release {display_name(self.output)} was written"
             with writing_beside(written if released else "nothing was released", self.report):
-                found.save(self.report, force=self.force)
+                audit.save(self.report, force=self.force)
 
 
-def public_verdict(found: Audit) -> dict[str, Any]:
+def public_verdict(audit: Audit) -> dict[str, Any]:
     """Return the verdict in figures that nobody is behind alone; levels only for a tiny table."""
-    from tulle._report.editions import edition_of
-
     try:
-        verdict: Mapping[str, Any] = edition_of(found.result, "public")["verdict"]
+        verdict: Mapping[str, Any] = edition_of(audit.result, "public")["verdict"]
     except PrivacyError:
-        return {about: {"level": judged["level"]} for about, judged in found.verdict.items()}  # type: ignore[index]
+        return {about: {"level": judged["level"]} for about, judged in audit.verdict.items()}  # type: ignore[index]
     return {about: _told(judged) for about, judged in verdict.items()}
 
 

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
+
 from tulle._commands._columns import (
     class_column,
     column_of,
@@ -18,7 +20,6 @@ from tulle._commands._columns import (
     without_opaque,
 )
 from tulle._commands._condensed import (
-    Condensed,
     Made,
     audited_release,
     compared_frames,
@@ -33,23 +34,29 @@ from tulle._commands._condensing import (
     group_size,
     refuse_unused,
 )
-from tulle._commands._decision import Job, Refused, decided, with_verdict
+from tulle._commands._decision import Done, Job, with_verdict
 from tulle._commands._memory import EngineOf, half_of_memory, parse_size, refuse_repeated
 from tulle._commands._sources import source_entry
+from tulle._large.facts import Apart, HashSample, Sampled, person_keys, row_keys, sample_rows
 from tulle._plurals import counted
+from tulle._random import as_generator
+from tulle._threads import cores
+from tulle._types import FilePath
+from tulle.auditing import Audit
+from tulle.auditing._database import compared_rows
+from tulle.auditing._tables import align_made
+from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, ParameterError
+from tulle.io._dialect import Dialect
 from tulle.io._formats import Format, display_name, format_of, is_compressed
+from tulle.io.read import open_table
+from tulle.io.write import put_table
+from tulle.releases import Manifest, write_part, write_parts
 from tulle.table.schema import Column, Role, Schema
+from tulle.table.split import check_part
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from tulle._large.facts import Apart, Sampled
     from tulle._large.plan import PartedRelease, Units
-    from tulle._types import FilePath
-    from tulle.condense.condenser import Condenser
-    from tulle.io._dialect import Dialect
-    from tulle.releases import Manifest
 
 _STRANGERS = 20_000  # rows of people kept apart that a release is attacked with
 
@@ -78,12 +85,9 @@ def condense_large(
     levels: str | None,
     target: str | None,
     control: FilePath | None,
-) -> Condensed:
+) -> Done:
     """Condense a table in blocks on this machine, and write the release as a folder of parts."""
     from tulle._large.machine import Budget, Machine
-    from tulle._threads import cores
-    from tulle.io._dialect import Dialect
-    from tulle.io.read import open_table
 
     refuse_in_blocks(options)
     opened = open_table(source)
@@ -116,8 +120,6 @@ def refuse_single_file(output: FilePath) -> None:
 
 def seed_words(options: Condensing) -> tuple[int, ...]:
     """Return the secret that everything random in a release of many parts follows from."""
-    from tulle._random import as_generator
-
     return tuple(as_generator(options.seed).integers(2**63, size=4).tolist())
 
 
@@ -139,7 +141,7 @@ class LargeTable:
 
     @property
     def names(self) -> dict[str, str]:
-        """Return what errors call the parameters that the user does not know."""
+        """What errors call the parameters that the user does not know."""
         levels = column_of(self.known, Role.LEVEL)
         names = {} if levels is None else {"levels": f"the levels in column '{levels.name}'"}
         if self.label is not None:
@@ -166,12 +168,8 @@ def plan_table(
     sample: Sampled, columns: list[Column], options: Condensing, seed: tuple[int, ...]
 ) -> LargeTable:
     """Return what is decided about a table, or raise if blocks cannot meet what is asked."""
-    from tulle._large.facts import Apart
-    from tulle.table.split import check_part
-
     refuse_unused(sample.rows, columns, options)
-    rows = without_opaque(sample.rows, columns)
-    known = [column for column in columns if column.name in rows.columns]
+    rows, known = without_opaque(sample.rows, columns)
     classes, person = class_column(known, rows), column_of(known, Role.PERSON)
     asked = next((c.name for c in columns if c.closeness is not None), None)
     if classes is not None and asked is not None:
@@ -195,16 +193,12 @@ class Strangers:
     """Rows of people who are kept apart, and how many there are."""
 
     def __init__(self, apart: Apart, records: int) -> None:
-        from tulle._large.facts import HashSample
-
         self.records = 0
         self.sample = HashSample.of_table(_STRANGERS, records)
         self._apart = apart
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take in those of a batch who are kept apart."""
-        from tulle._large.facts import person_keys, row_keys
-
         some, person = frame.filter(self._apart.among(frame)), self._apart.person
         keys = row_keys(some, 0) if person is None else person_keys(some[person], 0)
         self.records += some.height
@@ -232,9 +226,6 @@ class PartWriter(NamedTuple):
 
     def write(self, folder: Path, number: int, frame: pl.DataFrame) -> WrittenPart:
         """Write a part."""
-        from tulle.io.write import put_table
-        from tulle.releases import write_part
-
         if not folder.is_dir():
             raise DataError("a worker does not see the folder of the release: it must be shared")
         frame = frame.select(name for name in self.columns if name in frame.columns)
@@ -257,7 +248,7 @@ class PartsMade:
     table: LargeTable = field(init=False)
     entry: dict[str, Any] = field(init=False)  # of the source
     strangers: Strangers | None = None
-    condensed: Condensed = field(init=False)
+    condensed: Done = field(init=False)
 
     def write(
         self,
@@ -269,9 +260,7 @@ class PartsMade:
         columns: Sequence[Column] | None = None,
     ) -> Manifest:
         """Look at a table, condense it and write all parts, or nothing."""
-        from tulle._large.facts import sample_rows
         from tulle._large.plan import condense_blocks
-        from tulle.releases import write_parts
 
         job, options = self.job, self.options
         refuse_single_file(job.output)
@@ -303,8 +292,8 @@ class PartsMade:
                 partial(writer.write, folder),
                 target=table.label, sample=table.sample, seed=seed,
             )  # fmt: skip
-            manifest = self._judged(made)
-            report.enter_context(job.reported(self.condensed.audit))
+            manifest, audit = self._judged(made)
+            report.enter_context(job.reported(audit))
             return manifest, {part.name: part.entry for part in made.parts}
 
         names_of = options.naming(rules=f"{options.policy_file}: [rules]", **table.names)
@@ -313,11 +302,8 @@ class PartsMade:
                 job.output, put, sources=job.sources, sign_key=job.signer, force=job.force
             )
 
-    def _judged(self, made: PartedRelease) -> Manifest:
-        """Attack the release as one in memory is, and return its manifest."""
-        from tulle.auditing._database import compared_rows
-        from tulle.auditing._tables import align_made
-
+    def _judged(self, made: PartedRelease) -> tuple[Manifest, Audit]:
+        """Attack the release as one in memory is, and return its manifest and the audit."""
         job, table = self.job, self.table
         members, released = made.attacked
         names = [name for name in table.sample.rows.columns if name in released.columns]
@@ -327,8 +313,8 @@ class PartsMade:
         tables = align_made(*frames, table.columns)
         people = compared_rows(frames, table.columns, made.plan.condenser.order or ())
         whole = job.report is not None
-        here = Made(made, released, tables, table.options, [], people)
-        found = audited_release(here, None, table.columns, job.command, whole=whole).extended(
+        here = Made(made, released, tables, table.options, people)
+        audit = audited_release(here, None, table.columns, job.command, whole=whole).extended(
             context=dict(table.options.policy.context),
             accepted_risk=job.accepted,
             limits=[_attacked(made)],
@@ -336,7 +322,7 @@ class PartsMade:
         chosen = {"k": here.k, "tried": [], "why": "nothing was attacked to choose it by"}
         manifest = manifest_of(here, self.entry, table.columns, apart, chosen)
         counts = {"released": made.released, "blocks": len(made.blocks)}
-        summary = summary_of(made, tables, apart, found) | counts | {"records": made.records}
+        summary = summary_of(made, tables, apart, audit) | counts | {"records": made.records}
         summary["chosen"] = chosen
         if self.strangers is not None:
             counts["kept apart as the control"] = self.strangers.records
@@ -344,12 +330,9 @@ class PartsMade:
         notes = [*notes_of(made, table.columns, released), _how(made, table.sample)]
         levels = [dict(row._asdict()) for row in made.level_summary_]
         left_out = left_out_rows(table.columns)
-        self.condensed = Condensed(summary, levels, left_out, notes, found)
-        try:
-            decided(found, job.accepted)
-        except Refused:
-            job.save_report(found)
-            raise
+        shown = {"levels": levels, "tried": [], "left_out": left_out}
+        self.condensed = Done(summary, shown, notes, audit.verdict, audit)
+        job.refuse_bad(audit)
         told = {} if self.dialect is None else {"written as": self.dialect.told(names)}
         complete = replace(
             manifest,
@@ -359,7 +342,7 @@ class PartsMade:
             counts={**manifest.counts, **counts},
             output={"records": made.released, "columns": names, **told},
         )
-        return with_verdict(complete, found, job.accepted)
+        return with_verdict(complete, audit, job.accepted), audit
 
     def _strangers(self, members: pl.DataFrame) -> pl.DataFrame:
         """Return some of those who are kept apart, of the classes that are attacked."""

@@ -7,28 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from tulle._commands._columns import guessed, left_out_rows
+from tulle._random import as_generator
+from tulle._types import FilePath
+from tulle.auditing._database import linked_like
+from tulle.database.database import Database
 from tulle.errors import DataError, ParameterError, PolicyError, TulleError, nearest_name
+from tulle.io._databases import LinkedFrames, is_database, read_tables, read_tables_like, tables_of
 from tulle.io._formats import display_name, is_sql
 from tulle.table._linked import LEFT_OUT, LOOK_UP, TableSection
+from tulle.table._links import LinkedPlan, propose_links
 from tulle.table.policy import Policy
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.database.database import Database
-    from tulle.io._databases import LinkedFrames
-    from tulle.table._links import LinkedPlan
+from tulle.table.split import check_part, draw_people
 
 
 def is_linked(source: FilePath, policy: Policy) -> bool:
     """Return whether a source is several tables: the policy says so, or the source itself."""
-    from tulle.io._databases import is_database
-
     return bool(policy.people.table or policy.tables) or is_database(source)
 
 
@@ -45,14 +45,10 @@ class LinkedTables:
     @cached_property
     def database(self) -> Database:
         """The tables, rows of nobody left out."""
-        from tulle.database.database import Database
-
         return Database(self.frames, **self.arguments, columns=self.columns)
 
     def like(self, frames: Mapping[str, Any]) -> Database:
         """Return other tables of the same names, linked as these are."""
-        from tulle.auditing._database import linked_like
-
         return linked_like(self.database, frames)
 
     def divided(self, share: float | str, seed: Any) -> tuple[LinkedTables, LinkedTables]:
@@ -60,11 +56,6 @@ class LinkedTables:
 
         Each person is in one of them with all rows; look-ups are in both.
         """
-        import numpy as np
-
-        from tulle._random import as_generator
-        from tulle.table.split import check_part, draw_people
-
         everybody = np.arange(self.database.n_people)
         part, generator = check_part(share), as_generator(seed)
         drawn = draw_people(everybody, np.zeros_like(everybody), part, generator)
@@ -72,8 +63,6 @@ class LinkedTables:
 
     def of(self, people: Any) -> LinkedTables:
         """Return the rows of some people in all tables, and the look-ups."""
-        import numpy as np
-
         database = self.database
         chosen = np.isin(np.arange(database.n_people), people)
         frames = {
@@ -103,8 +92,6 @@ def open_linked(
     source: FilePath, policy: Policy, policy_file: FilePath | None, like: LinkedTables | None = None
 ) -> LinkedTables:
     """Read the tables that a policy states; in the types of others with ``like``."""
-    from tulle.io._databases import LinkedFrames, read_tables, read_tables_like, tables_of
-
     if not policy.people.table:
         raise DataError(ask(source, proposed(source)[1]))
     sections = _stated(policy)
@@ -135,9 +122,6 @@ def open_linked(
 
 def proposed(source: FilePath) -> tuple[LinkedFrames, LinkedPlan]:
     """Read all tables, and propose who is counted and how tables lead to them."""
-    from tulle.io._databases import read_tables
-    from tulle.table._links import propose_links
-
     linked = read_tables(source)
     return linked, propose_links(linked.frames, linked.keys, linked.links)
 
@@ -231,8 +215,6 @@ def _columns(
 
 def suffix_of(source: FilePath) -> str:
     """Return the ending of the files of a release: that of a folder's files, else Parquet."""
-    from tulle.io._databases import tables_of
-
     if is_sql(source) or not Path(source).is_dir():
         return ".parquet"
     first = next(iter(tables_of(source).values()))

@@ -8,18 +8,20 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import polars as pl
+
 from tulle._commands._columns import column_of
+from tulle._commands._condensing import Condensing
+from tulle._large.facts import SAMPLE, Apart, HashSample, person_keys, sample_rows
+from tulle._random import as_generator
+from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
-from tulle.io._formats import Format, existing_file, format_of, is_compressed, parts_of
+from tulle.io._formats import Format, existing_file, format_of, is_compressed, parts_of, readable_as
+from tulle.io.read import open_table, read_table
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from tulle._commands._condensing import Condensing
-    from tulle._large.facts import Apart
     from tulle._large.plan import BlockEngine
-    from tulle._types import FilePath
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 _EACH = 120  # bytes that a number of a table takes while it is condensed in memory
@@ -38,13 +40,13 @@ def parse_size(text: str) -> int:
     >>> parse_size("500MB"), parse_size("1.5 GB"), parse_size("2GiB")
     (500000000, 1500000000, 2147483648)
     """
-    found = _SIZE.fullmatch(str(text))
-    if found is None:
+    match = _SIZE.fullmatch(str(text))
+    if match is None:
         raise ParameterError(
             "--memory must be a size with its unit, such as 500MB or 2GB", parameter="memory"
         )
-    unit = 1024 if found[3] else 1000
-    size = int(float(found[1]) * unit ** ("kmgt".index(found[2].lower()) + 1))
+    unit = 1024 if match[3] else 1000
+    size = int(float(match[1]) * unit ** ("kmgt".index(match[2].lower()) + 1))
     if size < _LEAST:
         raise ParameterError(
             "--memory must be at least 100MB: the libraries alone take more", parameter="memory"
@@ -76,10 +78,7 @@ class Looked(NamedTuple):
 
 def look_at(source: FilePath, seed: int | None = None) -> Looked:
     """Read a table, or draw rows of one that is larger than memory."""
-    from tulle._large.facts import SAMPLE, sample_rows
     from tulle._large.machine import Budget, Machine
-    from tulle._random import as_generator
-    from tulle.io.read import open_table, read_table
 
     if format_of(source) is Format.SQL or needed(source) <= half_of_memory():
         table = read_table(source)
@@ -97,7 +96,6 @@ def look_at(source: FilePath, seed: int | None = None) -> Looked:
 def repeated_in(source: FilePath, columns: list[Column], records: int) -> list[str]:
     """Say which columns look unique in a sample of a table but repeat in the whole."""
     from tulle._large.machine import Budget, Machine
-    from tulle.io.read import open_table
 
     opened = open_table(source)
 
@@ -125,10 +123,6 @@ def needed(source: FilePath) -> float:
         return float(path.stat().st_size * _PER_BYTE[kind] * packed)
     if path.stat().st_size * 100 < _LEAST:
         return 0.0  # nothing packs that well: no need to load a library to look
-    import polars as pl
-
-    from tulle.io._formats import readable_as
-
     with readable_as(source, kind):
         lazy = (pl.scan_parquet if kind is Format.PARQUET else pl.scan_ipc)(path, glob=False)
         rows = int(lazy.select(pl.len()).collect().item())
@@ -164,15 +158,11 @@ class Repeats:
     """
 
     def __init__(self, names: list[str], records: int, seed: int) -> None:
-        from tulle._large.facts import HashSample
-
         self.samples = {name: HashSample.of_table(_VALUES, records) for name in names}
         self._seed = seed
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take in the values of a batch."""
-        from tulle._large.facts import person_keys
-
         for name, sample in self.samples.items():
             present = frame.select(name).drop_nulls()
             sample.add(present, person_keys(present[name], self._seed))

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from tulle._types import FilePath
 from tulle.errors import ParameterError, PolicyError, TulleError, nearest_name
 from tulle.io._formats import existing_file
 from tulle.table.policy import Policy, load_policy
-
-if TYPE_CHECKING:
-    from tulle._types import FilePath
-    from tulle.table.schema import Column
+from tulle.table.schema import Column
 
 _SAME = {"time_budget": "time", "random_state": "seed"}  # what the library calls otherwise
 
@@ -40,7 +38,7 @@ class Options:
 
     @property
     def declared(self) -> bool:
-        """Return whether the policy describes the columns: none is guessed then."""
+        """Whether the policy describes the columns: none is guessed then."""
         return bool(self.policy.columns)
 
     def described(self, names: Iterable[str]) -> list[Column]:

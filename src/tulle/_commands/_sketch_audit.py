@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tulle._attacks.result import AttackFigures, AttackResult
 from tulle._commands._decision import UNAUDITED
 from tulle._plurals import counted
 from tulle._progress import bar
+from tulle._report.fitness import graded
+from tulle._report.model import Chart, Fact, Promise, Section, Table
+from tulle._report.verdict import CLASSES
+from tulle._types import Ints
+from tulle.auditing.audit import Audit
 from tulle.errors import PrivacyError
 from tulle.keys import SecretKey
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    from tulle._attacks.result import AttackFigures, AttackResult
+    import polars as pl
+
     from tulle._metrics.sketches import DotErrors
-    from tulle._report.model import Chart, Fact, Promise, Section, Table
-    from tulle.auditing.audit import Audit
     from tulle.sketch._records import SparseRecords
     from tulle.sketch.sketcher import Sketcher
     from tulle.sketch.sketches import Sketches
@@ -51,39 +56,41 @@ class Sample:
     def __init__(self, rng: np.random.Generator, most: int = RECORDS) -> None:
         self.rng, self.most = rng, most
         self._lengths: list[npt.NDArray[np.int64]] = []
-        self._parts: list[tuple[npt.NDArray[np.float64], SparseRecords, Sketches]] = []
+        self._parts: list[tuple[npt.NDArray[np.float64], Ints, SparseRecords, Sketches]] = []
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Return how many components each record has, of all that were offered."""
+        """How many components each record has, of all that were offered."""
         return np.concatenate(self._lengths)
 
     def add(self, records: SparseRecords, sketches: Sketches) -> None:
         """Draw a number for each released record and keep the records with the smallest numbers."""
         from tulle.sketch._records import SparseRecords, joined
 
+        offered = sum(map(len, self._lengths))
         self._lengths.append(sketches.lengths)
         seen = np.flatnonzero(~sketches.suppressed)
         rows = SparseRecords(records.matrix[seen], records.terms)
-        self._parts.append((self.rng.random(len(seen)), rows, sketches[seen]))
+        self._parts.append((self.rng.random(len(seen)), offered + seen, rows, sketches[seen]))
         draws = np.concatenate([part[0] for part in self._parts])
         if len(draws) <= self.most:
             return
         limit = np.partition(draws, self.most - 1)[self.most - 1]
         thinner = []
-        for numbers, held, some in self._parts:
+        for numbers, places, held, some in self._parts:
             stay = np.flatnonzero(numbers <= limit)
             kept = joined([SparseRecords(held.matrix[stay], held.terms)])
-            thinner.append((numbers[stay], kept, some[stay]))
+            thinner.append((numbers[stay], places[stay], kept, some[stay]))
         self._parts = thinner
 
-    def taken(self) -> tuple[SparseRecords, Sketches]:
+    def taken(self) -> tuple[Ints, SparseRecords, Sketches]:
+        """Return the records kept with their sketches, and their places among all."""
         from tulle.sketch._records import joined
         from tulle.sketch.sketches import Sketches
 
-        _, records, sketches = zip(*self._parts)
+        _, places, records, sketches = zip(*self._parts)
         whole = records[0] if len(records) == 1 else joined(records)
-        return whole, Sketches.stacked(sketches)
+        return np.concatenate(places), whole, Sketches.stacked(sketches)
 
 
 class Signs(NamedTuple):
@@ -99,19 +106,19 @@ def audited(
     verified: Mapping[str, Any],
     attacked: bool = True,
     *,
+    beside: pl.DataFrame | None,
     seed: int | None,
     command: str,
 ) -> Audit:
     """Audit a release from a sample of it; this was verified of all."""
     from tulle._metrics.sketches import dot_errors, neighbour_recall
-    from tulle.auditing.audit import Audit
 
     rng, lengths = sample.rng, sample.lengths
-    records, sketches = sample.taken()
+    places, records, sketches = sample.taken()
     matrix = records.matrix
     errors = dot_errors(sketches, matrix, rng)
-    signs = _signs(sketcher, records, sketches.shape[1])
-    attacks, with_key = _attacks(sketches, matrix, signs, rng) if attacked else ({}, None)
+    signs = signs_of(sketcher, records, sketches.shape[1])
+    attacks, with_key = attacks_of(sketches, matrix, signs, rng) if attacked else ({}, None)
     hidden = int(np.sum(lengths == 0))
     rows: list[Promise] = [
         {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
@@ -121,6 +128,7 @@ def audited(
     figures = {
         "error_of_dot_products_over_prediction": errors.ratio,
         "neighbour_recall": neighbour_recall(sketches, matrix, rng),
+        "classes_kept": labels_kept(sketches, matrix, beside, places, rng),
         "suppressed_share": hidden / len(lengths),
     }
     return Audit(
@@ -151,6 +159,26 @@ def audited(
     )
 
 
+def labels_kept(
+    sketches: Sketches,
+    matrix: Any,
+    beside: pl.DataFrame | None,
+    places: Ints,
+    rng: np.random.Generator,
+) -> float:
+    """Return how much of the labels next to the sketches can be learnt from them, at worst.
+
+    NaN where there are none that the records themselves tell.
+    """
+    from tulle._metrics.sketches import classes_kept
+
+    shares = [math.nan]
+    for values in () if beside is None else beside[places]:
+        codes = values.rank("dense").fill_null(0).to_numpy().astype(np.int64) - 1
+        shares.append(classes_kept(sketches, matrix, codes, rng))
+    return float(np.nanmin(shares)) if np.isfinite(shares).any() else math.nan
+
+
 def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
     """Count how many records have how many components, in powers of two."""
     edges = [0, *(2**power for power in range(int(lengths.max()).bit_length() + 1))]
@@ -162,7 +190,7 @@ def components(lengths: npt.NDArray[np.int64]) -> list[dict[str, Any]]:
     return rows
 
 
-def _signs(sketcher: Sketcher, records: SparseRecords, components: int) -> Signs:
+def signs_of(sketcher: Sketcher, records: SparseRecords, components: int) -> Signs:
     matrix = records.matrix
     frequencies = np.bincount(matrix.indices, minlength=matrix.shape[1])
     columns = np.sort(np.argsort(-frequencies, kind="stable")[:_COLUMNS])
@@ -171,7 +199,7 @@ def _signs(sketcher: Sketcher, records: SparseRecords, components: int) -> Signs
     return Signs(columns, sketcher.signs(names, components))
 
 
-def _attacks(
+def attacks_of(
     sketches: Sketches, matrix: Any, signs: Signs, rng: np.random.Generator
 ) -> tuple[dict[str, AttackFigures], AttackFigures]:
     """Return what intruders without the key get, and what one with the key gets."""
@@ -257,7 +285,7 @@ def _key_section(result: AttackFigures) -> Section:
 # value of a list is tried, and one counts if the next larger one passes too.
 
 _MOST_SUPPRESSED = 0.5  # of the records: beyond, there is little left to mine
-_TRIED: dict[str, tuple[float, ...]] = {
+TRIED: dict[str, tuple[float, ...]] = {
     "delta": (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0),
     "k": (3, 5, 10, 20, 40, 80, 160, 320),
 }
@@ -265,7 +293,12 @@ _IN_A_ROW = 3  # that pass: larger ones hide more, and leave less
 
 
 def find_settings(
-    name: str, records: SparseRecords, target: float, rng: np.random.Generator, **parameters: Any
+    name: str,
+    records: SparseRecords,
+    target: float,
+    rng: np.random.Generator,
+    beside: pl.DataFrame | None = None,
+    **parameters: Any,
 ) -> tuple[list[float], list[dict[str, Any]]]:
     """Look for the values of ``name`` (delta, or k) with at most this risk, the smallest first.
 
@@ -276,12 +309,13 @@ def find_settings(
     rows = np.sort(rng.permutation(records.matrix.shape[0])[:QUICK_RECORDS])
     drawn = SparseRecords(records.matrix[rows], records.terms)
     drawn = unit_rows(drawn) if parameters.get("normalize") else drawn
-    values = [value for value in _TRIED[name] if name == "delta" or value < len(rows) / 2]
+    labels = None if beside is None else beside[rows]
+    values = [value for value in TRIED[name] if name == "delta" or value < len(rows) / 2]
     tried: list[dict[str, Any]] = []
     passed: list[bool] = []
     with bar(f"Looking for {name}", len(values)) as advance:
         for value in values:
-            row = _try(drawn, name, value, rng, parameters)
+            row = _try(drawn, labels, name, value, rng, parameters)
             tried.append(row)
             passed.append(row["suppressed"] <= _MOST_SUPPRESSED and row["risk"] <= target)
             advance(note=f"{name} {value:g}: risk {row['risk']:.1%}")
@@ -304,9 +338,9 @@ def told(name: str, tried: list[dict[str, Any]]) -> str:
         return f"Tried: none, for {name} neighbours need twice as many records."
     usable = [row for row in tried if row["suppressed"] <= _MOST_SUPPRESSED] or tried
     best = min(usable, key=lambda row: float(row["risk"]))
+    measure, what = _of_use(tried)
     rows = "; ".join(
-        f"{name} {row[name]:g}: risk {row['risk']:.1%}, nearest neighbours kept "
-        f"{row['neighbour_recall'] or 0:.1%}"
+        f"{name} {row[name]:g}: risk {row['risk']:.1%}, {what} kept {row[measure] or 0:.1%}"
         for row in tried
     )
     return f"Tried: {rows}. The least risk has {name} {best[name]:g}."
@@ -314,25 +348,31 @@ def told(name: str, tried: list[dict[str, Any]]) -> str:
 
 def trade(name: str, tried: list[dict[str, Any]], found: list[float]) -> str:
     """Say what is to be had, where nothing that was tried passes both verdicts; else nothing."""
-    from tulle._report.fitness import graded
-    from tulle._report.verdict import CLASSES
-
-    kept = {row[name]: float(row["neighbour_recall"] or 0.0) for row in tried}
+    measure, what = _of_use(tried)
+    kept = {row[name]: float(row[measure] or 0.0) for row in tried}
     risk = {row[name]: row["risk"] for row in tried}
-    useful = [d for d in kept if (graded("neighbour_recall", kept[d], None) or ("",))[0] != "bad"]
+    useful = [d for d in kept if (graded(measure, kept[d], None) or ("",))[0] != "bad"]
     if not found or set(useful) & set(found):
         return ""
     best, most = max(found, key=kept.__getitem__), max(useful or [max(kept, key=kept.__getitem__)])
-    return (
+    step = (
         f"No {name} that was tried passes both verdicts: of those within the risk, {name} "
-        f"{best:g} is the best ({kept[best]:.1%} of the nearest neighbours kept, risk "
-        f"{risk[best]:.1%}); {kept[most]:.1%} are kept with {name} {most:g}, at a risk of "
-        f"{risk[most]:.1%}. {CLASSES}"
+        f"{best:g} is the best ({kept[best]:.1%} of the {what} kept, risk {risk[best]:.1%}); "
+        f"{kept[most]:.1%} are kept with {name} {most:g}, at a risk of {risk[most]:.1%}."
     )
+    return f"{step} {CLASSES}" if measure == "neighbour_recall" else step
+
+
+def _of_use(tried: list[dict[str, Any]]) -> tuple[str, str]:
+    """Return what trials are compared by, and its name: classes, where a label is kept."""
+    if any(row.get("classes_kept") is not None for row in tried):
+        return "classes_kept", "classes"
+    return "neighbour_recall", "nearest neighbours"
 
 
 def _try(
     records: SparseRecords,
+    beside: pl.DataFrame | None,
     name: str,
     value: float,
     rng: np.random.Generator,
@@ -350,13 +390,16 @@ def _try(
         "suppressed": float(sketches.suppressed.mean()),
         "median_components": None,
         "neighbour_recall": None,
+        "classes_kept": None,
         "risk": 0.0,
     }
     if len(released) > 1:
         seen, part = sketches[released], Some(records.matrix[released], records.terms)
-        signs = _signs(sketcher, part, seen.shape[1])
-        attacks, _ = _attacks(seen, part.matrix, signs, rng)
+        signs = signs_of(sketcher, part, seen.shape[1])
+        attacks, _ = attacks_of(seen, part.matrix, signs, rng)
         row["median_components"] = float(np.median(seen.lengths))
         row["neighbour_recall"] = float(neighbour_recall(seen, part.matrix, rng))
+        kept = labels_kept(seen, part.matrix, beside, released, rng)
+        row["classes_kept"] = kept if math.isfinite(kept) else None
         row["risk"] = max(0.0, *(float(result["risk"]) for result in attacks.values()))
     return row

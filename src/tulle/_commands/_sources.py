@@ -6,17 +6,15 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tulle._choices import REPORTS
 from tulle._files import refuse_existing
+from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, existing_file, is_sql, parts_of, split_sheet
 from tulle.keys import SigningKey
 from tulle.releases import check_target, keyed_digest, manifest_path
-
-if TYPE_CHECKING:
-    from tulle._types import FilePath
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

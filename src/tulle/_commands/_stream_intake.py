@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 
 from tulle._commands._stream_settings import Settings
-from tulle._files import OutputExists
 from tulle._plurals import counted
 from tulle._progress import log
 from tulle.condense._levels import level_problems
-from tulle.errors import DataError, PrivacyError
+from tulle.errors import DataError, OutputExists, PrivacyError
 from tulle.io._text import Reasons, TypedRecords
 from tulle.stream import StreamCondenser
 from tulle.stream._checkpoints import StreamTally, Whereabouts, changed

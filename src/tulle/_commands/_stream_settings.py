@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from tulle._checks import check_choice, check_flag, check_int, check_real, check_share
 from tulle._choices import SNAPSHOT_FORMATS, SNAPSHOTS
 from tulle._commands._columns import (
@@ -17,14 +19,13 @@ from tulle._commands._columns import (
 )
 from tulle._commands._options import Options, resolve
 from tulle._random import as_generator
+from tulle._types import FilePath
 from tulle.errors import ParameterError
+from tulle.table._precision import EXACT
 from tulle.table.policy import COLUMN_OPTIONS
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
     from tulle.stream.condenser import StreamCondenser
 
 
@@ -48,7 +49,6 @@ class Streaming(Options):
     def check(self) -> None:
         """Raise for impossible values, before anything is read."""
         from tulle.stream.condenser import StreamCondenser
-        from tulle.table._precision import EXACT
 
         names = ("k", "split", "grouping", "synthesis")
         with self.naming():
@@ -79,6 +79,7 @@ class Settings:
     policy: FilePath | None
     target: str | None
     levels: str | None
+    person: str | None
     given: dict[str, Any]
     options: Streaming = field(init=False)
     columns: list[Column] = field(default_factory=list)
@@ -86,7 +87,7 @@ class Settings:
     begun: dict[str, Any] = field(default_factory=dict)  # what must stay as it is
 
     def __post_init__(self) -> None:
-        refuse_two_roles(self.target, self.levels)
+        refuse_two_roles(self.target, self.levels, self.person)
         options = resolve("stream", Streaming(), self.policy, self.given)
         options.check()
         self.options = replace(options, init=max(options.init, 2 * options.k))
@@ -105,7 +106,8 @@ class Settings:
         Return these with their levels, if they are drawn.
         """
         records, levels = with_drawn_levels(records, self.levels, self.rng)
-        columns = plan_columns(records, self.options, target=self.target, levels=levels)
+        planned = plan_columns(records, self.options, target=self.target, levels=levels)
+        columns = with_roles(planned, None, None, self.person)
         in_policy = {column.name: column.role.value for column in self.declared()}
         self.columns = [  # what only looks like a survey weight is drawn like any number
             replace(column, role=Role.QUASI)
@@ -132,13 +134,13 @@ class Settings:
 
     @property
     def person_column(self) -> str | None:
-        """Return the column that names the person of each record, where people have several."""
+        """The column that names the person of each record, where people have several."""
         person = column_of(self.columns, Role.PERSON)
         return None if person is None else person.name
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the options that a release may show: not the seed, nor a k where levels rule."""
+        """The options that a release may show: not the seed, nor a k where levels rule."""
         unused = {"seed"} if self.level_column is None else {"seed", "k"}
         return {n: value for n, value in self.options.values().items() if n not in unused}
 
@@ -179,7 +181,8 @@ class Settings:
         drawn = entries.get("drawn")
         self.levels = self.levels or drawn
         named = self.level_column if drawn and self.levels == drawn else self.levels
-        for role, asked in ((Role.TARGET, self.target), (Role.LEVEL, named)):
+        asked_for = {Role.TARGET: self.target, Role.LEVEL: named, Role.PERSON: self.person}
+        for role, asked in asked_for.items():
             known = column_of(self.columns, role)
             if asked is not None and (known is None or known.name != asked):
                 raise ParameterError(
@@ -199,11 +202,12 @@ class Settings:
     ) -> None:
         """Raise if a policy describes columns differently from when the stream began.
 
-        A role that --target or --levels replaced in the beginning may stay in the policy: the
-        same policy continues, whether or not the option is given again.
+        A role that --target, --levels or --person replaced in the beginning may stay in the policy:
+        the same policy continues, whether or not the option is given again.
         """
         declared = self.options.described(begun)
-        for column in with_roles(declared, self.target, levels) if declared else []:
+        asked = self.target, levels, self.person
+        for column in with_roles(declared, *asked) if declared else []:
             for word in _OF_COLUMNS:
                 old, new = (getattr(one, word) for one in (begun[column.name], column))
                 if new != old and not (word == "role" and new == in_policy[column.name]):

@@ -16,16 +16,17 @@ from tulle._commands._columns import column_entries, unit_of
 from tulle._commands._decision import with_verdict
 from tulle._commands._stream_settings import Settings
 from tulle._commands._stream_status import sizes_told
-from tulle._files import OutputExists
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import as_generator
 from tulle._report.model import Promise, Result, Section
 from tulle._report.words import attack_label
 from tulle._types import Floats, Ints
+from tulle.auditing._splits import attack_splits, audit_of_splits, bounds
+from tulle.auditing._tables import align_made
 from tulle.auditing.audit import Audit
 from tulle.condense._synthesis import synthesize
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError, OutputExists, TulleError
 from tulle.io.write import put_table
 from tulle.keys import SigningKey
 from tulle.releases import Manifest, write_release
@@ -235,8 +236,6 @@ JUDGED = 4_000  # records
 
 def judge(records: pl.DataFrame, settings: Settings) -> Audit | None:
     """Audit snapshots of streams of parts of these records; None if these are too few."""
-    from tulle.auditing._splits import attack_splits, audit_of_splits, bounds
-    from tulle.auditing._tables import align_made
 
     def make(part: pl.DataFrame, seed: int) -> pl.DataFrame:
         condenser = settings.condenser(min(settings.options.init, part.height), seed)
@@ -251,9 +250,9 @@ def judge(records: pl.DataFrame, settings: Settings) -> Audit | None:
         tables = align_made(records, make(records, int(rng.integers(2**31))), None, columns)
     except TulleError:
         return None
-    found = audit_of_splits(tables, splits, seed, quick=True, k=settings.options.k)
+    audit = audit_of_splits(tables, splits, seed, quick=True, k=settings.options.k)
     first = f"the first {counted(records.height, 'record')} of the source, read again"
-    return found.extended(provenance={"judged on": first})
+    return audit.extended(provenance={"judged on": first})
 
 
 # The report of a stream: what was counted, how it went, what two snapshots tell.

@@ -5,26 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from tulle._choices import GATES
 from tulle._commands._columns import with_file_codes, words_of
+from tulle._commands._condensed import RESTS_ON
+from tulle._commands._condensing import Condensing, make_release
 from tulle._commands._linked import is_linked, open_linked
+from tulle._commands._memory import half_of_memory, needed, parse_size
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
 from tulle._report.editions import K
+from tulle._report.model import Changes, Gate, Guarantee, Promise, Result
 from tulle._report.words import BOUND, PRESETS
+from tulle._types import FilePath
+from tulle.auditing import Audit, audit, check_gates, gate_rows
+from tulle.auditing._database import ComparedPeople, refuse_known_keys
+from tulle.auditing._gates import check_limits
+from tulle.auditing._measures import stated_rules
+from tulle.auditing.audit import audit_people
 from tulle.errors import ParameterError, PrivacyError
+from tulle.guessing.columns import infer_columns
 from tulle.io._formats import Format, display_name, format_of
+from tulle.io.read import codes_as_text, open_table, read_like, read_written
 from tulle.releases import has_manifest, read_manifest, verify_release
+from tulle.table._series import is_opaque
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._report.model import Changes, Gate, Guarantee, Promise, Result
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
 
 
 @dataclass(frozen=True)
@@ -87,9 +95,6 @@ def audit_files(
     _refuse_other_kinds(release)
     limits = {name: getattr(options, name) for name in GATES}
 
-    from tulle.auditing import gate_rows
-    from tulle.auditing._gates import check_limits
-
     with options.naming():
         check_limits(
             limits, control=control is not None, earlier=bool(earlier), worst_case=worst_case
@@ -148,11 +153,6 @@ def _audit_whole(
     worst_case: bool,
 ) -> Audit:
     """Audit tables that memory holds."""
-    from tulle.auditing import audit
-    from tulle.auditing._measures import stated_rules
-    from tulle.io.read import codes_as_text, read_like, read_written
-    from tulle.table._series import is_opaque
-
     further: dict[str, Any] = {}
     outside = () if control is None else (control,)
     compared = [original, release, *outside, *earlier]
@@ -192,9 +192,6 @@ def _audit_linked(
     asked: Mapping[str, Any],
 ) -> Audit:
     """Audit people who have rows in several tables."""
-    from tulle.auditing._database import ComparedPeople, refuse_known_keys
-    from tulle.auditing.audit import audit_people
-
     _refuse_given(asked, "is for a single table, not for linked ones: drop it")
     policy, file = options.policy, options.policy_file
     people = open_linked(original, policy, file)
@@ -210,16 +207,12 @@ def _audit_linked(
 
 def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:
     """Return whether the tables should not be read into memory whole."""
-    from tulle._commands._memory import needed
-
     files = [file for file in (original, release) if format_of(file) is not Format.SQL]
     return sum(map(needed, files)) > _memory(options)
 
 
 def _memory(options: Auditing) -> int:
     """Return the bytes beyond which tables are read in batches."""
-    from tulle._commands._memory import half_of_memory, parse_size
-
     with options.naming():
         return int(half_of_memory()) if options.memory is None else parse_size(options.memory)
 
@@ -249,8 +242,6 @@ def _audit_large(
 ) -> Audit:
     """Audit people drawn by lot, and look for everybody's copies in all records."""
     from tulle.auditing._batches import audit_batches
-    from tulle.io.read import open_table, read_like
-    from tulle.table._series import is_opaque
 
     table, released, *before = [open_table(file) for file in (original, release, *earlier)]
     first, shown = next(table.batches()), next(released.batches())
@@ -310,8 +301,6 @@ def check_outcome(found: Audit) -> None:
 
     A bad verdict passes if the manifest says who accepted the risk when the release was made.
     """
-    from tulle.auditing import check_gates
-
     check_gates(found.result.get("gates", []))
     guarantee = found.result.get("guarantee")
     broken = [row["name"] for row in guarantee["rows"] if not row["holds"]] if guarantee else []
@@ -353,8 +342,6 @@ def _known_columns(
             for name, entry in read_manifest(release).columns.items()
             if name in table.columns and entry.get("role") is not None
         }
-    from tulle.guessing.columns import infer_columns
-
     # read as condense reads them; but what somebody knows or wants to know, nothing has said
     guessed = [
         replace(column, role=Role.QUASI)
@@ -375,8 +362,6 @@ def _maker(release: FilePath, known: Mapping[str, Any]) -> Callable[[Any, int], 
             f"release next to it: {display_name(release)} has "
             f"{'none' if made is None else f'one of {made.method}'}"
         )
-    from tulle._commands._condensing import Condensing, make_release
-
     kept = {
         name: made.parameters[name] for name in Condensing().values() if name in made.parameters
     }
@@ -402,8 +387,6 @@ def _from_manifest(name: str, entry: Mapping[str, Any]) -> Column | str:
 
 def _made(release: FilePath) -> Changes:
     """Return how many people the release rests on by its manifest, and of a risk accepted."""
-    from tulle._commands._condensed import RESTS_ON
-
     if not has_manifest(release):
         return {}
     made = read_manifest(release)

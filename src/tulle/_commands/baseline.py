@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
+
+import polars as pl
 
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import BASELINES
@@ -16,21 +18,25 @@ from tulle._commands._columns import (
 )
 from tulle._commands._condensed import compared_frames
 from tulle._commands._condensing import divided
-from tulle._commands._decision import Job, refuse_two_controls
+from tulle._commands._decision import Done, Job, refuse_two_controls
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
 from tulle._commands.split import drawn_apart
+from tulle._random import as_generator, seed_policy
+from tulle._report.model import Given, Judgement
+from tulle._types import FilePath
+from tulle.auditing._tables import align_made
+from tulle.auditing.audit import audited
+from tulle.baselines.generalize import generalize
+from tulle.baselines.randomize import randomize, shares_of_numbers, shares_of_values
+from tulle.baselines.rotate import rotate, turned_back
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import display_name, format_of
+from tulle.io._statistics_files import shown_in
+from tulle.io.read import read_table, read_written
+from tulle.io.write import write_table
+from tulle.releases import Manifest, read_manifest
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._report.model import Given, Judgement
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
-    from tulle.releases import Manifest
 
 RANDOMISED = "randomisation"
 LIMITS = {
@@ -84,22 +90,6 @@ class Comparing(Options):
     seed: int | None = None
 
 
-class Baseline(NamedTuple):
-    """The outcome of a finished release."""
-
-    summary: dict[str, Any]
-    left_out: list[dict[str, str]]
-    notes: list[str]
-    audit: Audit
-
-
-class Recovered(NamedTuple):
-    """The distributions before a table was randomised, as far as they can be told."""
-
-    summary: dict[str, Any]
-    shares: list[dict[str, Any]]
-
-
 def baseline(
     source: FilePath,
     output: FilePath,
@@ -113,7 +103,7 @@ def baseline(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Baseline:
+) -> Done:
     """Change a table file by an older technique, audit it, and write it unless it is bad."""
     format_of(source), format_of(output)
     job = Job.opened(
@@ -124,20 +114,12 @@ def baseline(
     options = resolve("baseline", Comparing(), policy, given)
     _refuse_contradictions(options, control)
 
-    from tulle._random import as_generator
-    from tulle.auditing._tables import align_made
-    from tulle.auditing.audit import audited
-    from tulle.baselines.rotate import turned_back
-    from tulle.io._statistics_files import shown_in
-    from tulle.io.read import read_written
-
     original, dialect = read_written(source)
     if original.height == 0:
         raise DataError(f"{display_name(source)} has no records: there is nothing to release")
     entry = source_entry(source, original.height)  # before it can change
     columns = plan_columns(original, options, target=target)
-    original = without_opaque(original, columns)
-    known = [column for column in columns if column.name in original.columns]
+    original, known = without_opaque(original, columns)
     apart = drawn_apart(original, known, options, options.holdout, options.seed)
     original, strangers = divided(original, apart)
     with options.naming():
@@ -149,7 +131,7 @@ def baseline(
     tables = align_made(*frames, columns)
     quick = report is None
     own: Given = {"use": _DISTANCES} if options.method == "rotate" else {}
-    found = audited(tables, options.seed, k=options.k, title="Baseline", quick=quick).extended(
+    audit = audited(tables, options.seed, k=options.k, title="Baseline", quick=quick).extended(
         limits=list(LIMITS[options.method]),
         verdict=own,
         command=command,
@@ -157,9 +139,10 @@ def baseline(
         accepted_risk=job.accepted,
     )
     manifest = _manifest(entry, original, release, columns, options, counts, made_with)
-    job.write(release, manifest, found, None if options.plain else shown_in(dialect, release))
+    job.write(release, manifest, audit, None if options.plain else shown_in(dialect, release))
     summary = {"records": original.height, "columns_released": release.width, **counts}
-    return Baseline(summary, left_out_rows(columns), unit_notes(columns), found)
+    shown = {"left_out": left_out_rows(columns)}
+    return Done(summary, shown, unit_notes(columns), audit.verdict, audit)
 
 
 def _refuse_contradictions(options: Comparing, control: FilePath | None) -> None:
@@ -178,8 +161,6 @@ def _released(
 ) -> tuple[pl.DataFrame, dict[str, Any], dict[str, Any]]:
     """Return the release, what can be counted about it, and what a receiver may know of it."""
     if options.method == "generalize":
-        from tulle.baselines.generalize import generalize
-
         made = generalize(original, options.k, columns=columns, means=True)
         sizes = made.counts
         return (
@@ -192,16 +173,12 @@ def _released(
             {"k": options.k},
         )
     if options.method == "rotate":
-        from tulle.baselines.rotate import rotate
-
         noise = options.noise or 0.0
         turned = rotate(
             original, options.components, noise=noise, columns=columns, random_state=options.seed
         )
         counts = {"dimensions": turned.matrix.shape[0], "components": turned.matrix.shape[1]}
         return turned.release, counts, {"noise": noise}
-    from tulle.baselines.randomize import randomize
-
     noise = 0.5 if options.noise is None else options.noise
     drawn = randomize(
         original, noise=noise, keep=options.keep, columns=columns, random_state=options.seed
@@ -210,17 +187,8 @@ def _released(
     return drawn.release, counts, {"noise": noise, "keep": options.keep, "spreads": drawn.spreads}
 
 
-def recover(
-    source: FilePath, output: FilePath, *, bins: int = 20, force: bool = False
-) -> Recovered:
+def recover(source: FilePath, output: FilePath, *, bins: int = 20, force: bool = False) -> Done:
     """Write what the columns of a randomised release looked like before, from its manifest."""
-    import polars as pl
-
-    from tulle.baselines.randomize import shares_of_numbers, shares_of_values
-    from tulle.io.read import read_table
-    from tulle.io.write import write_table
-    from tulle.releases import read_manifest
-
     check_files({"INPUT": source}, writes={"--output": output}, force=force)
     check_int("baseline", "bins", bins, 2)
     made = read_manifest(source)
@@ -242,7 +210,7 @@ def recover(
     shares = pl.concat(parts)
     write_table(shares, output, force=force)
     summary = {"records": release.height, "columns": release.width, "shares": shares.height}
-    return Recovered(summary, shares.to_dicts())
+    return Done(summary, {"distributions": shares.head(20).to_dicts()}, [])
 
 
 def _manifest(
@@ -254,9 +222,6 @@ def _manifest(
     counts: dict[str, Any],
     made_with: dict[str, Any],
 ) -> Manifest:
-    from tulle._random import seed_policy
-    from tulle.releases import Manifest
-
     held = _HELD[options.method]
     if options.method == "generalize":
         holds = counts["smallest_group"] >= options.k

@@ -8,6 +8,7 @@ people: it is for the owner, like everything else in the folder.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
@@ -15,26 +16,32 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import polars as pl
+
+from tulle import _report as report
+from tulle._attacks.membership import area_under_curve, traces
+from tulle._attacks.records import nearest, spacing
+from tulle._attacks.result import AttackResult
+from tulle._attacks.shadows import Achieved, challenge_result, steps
 from tulle._commands._columns import plan_columns, without_opaque
 from tulle._commands._condensing import Condensing, group_size, make_release
 from tulle._commands._memory import look_at
 from tulle._commands._options import resolve
 from tulle._commands._sources import check_files
+from tulle._files import atomic_write
+from tulle._json import plain
 from tulle._plurals import counted
 from tulle._progress import bar
+from tulle._report.model import Result, Section
+from tulle._types import FilePath, Flags, Floats, Ints
+from tulle.auditing._tables import align, align_made, without_names
 from tulle.errors import DataError, ParameterError, PrivacyWarning
 from tulle.io._formats import display_name, format_of
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._attacks.result import AttackResult
-    from tulle._attacks.shadows import Achieved
-    from tulle._report.model import Result, Section
-    from tulle._types import FilePath, Flags, Floats, Ints
+from tulle.table.split import units_of
 
 STATE, PAGE, FIGURES = "rounds.jsonl", "challenge.html", "challenge.json"
 _FORMAT = 1  # of the state
@@ -80,8 +87,7 @@ def challenge(
     options = resolve("condense", Condensing(), policy, given)
     looked = look_at(source, 0)  # the same rows when it goes on
     columns = plan_columns(looked.table, options, target=target)
-    table = without_opaque(looked.table, columns)
-    columns = [column for column in columns if column.name in table.columns]
+    table, columns = without_opaque(looked.table, columns)
     state = _State.opened(Path(output), table, columns, options, seed)
     arena = _Arena.of(table, columns, replace(options, small_classes="pool"), state.seed)
     end = time.monotonic() + seconds
@@ -121,10 +127,6 @@ class _Arena:
     def of(
         cls, table: pl.DataFrame, columns: list[Column], options: Condensing, seed: int
     ) -> _Arena:
-        import numpy as np
-
-        from tulle.table.split import units_of
-
         rng = np.random.default_rng([seed, 0])
         person = next((c.name for c in columns if c.role is Role.PERSON), None)
         _, units = np.unique(units_of(table, person), return_inverse=True)
@@ -144,20 +146,12 @@ class _Arena:
 
     def drawn(self, number: int) -> tuple[int, Flags]:
         """Return the seed of a round, and which rows are released in it."""
-        import numpy as np
-
         rng = np.random.default_rng([self.seed, 1, number])
         people = rng.permutation(self.units.max() + 1)
         return int(rng.integers(2**31)), np.isin(self.units, people[: len(people) // 2])
 
     def round(self, number: int) -> tuple[float, Floats]:
         """Make a release, and return the CPU seconds and what it shows of the targets."""
-        import numpy as np
-
-        from tulle._attacks.membership import traces
-        from tulle._attacks.records import nearest
-        from tulle.auditing._tables import align_made
-
         seed, inside = self.drawn(number)
         start = time.process_time()
         with warnings.catch_warnings():
@@ -178,11 +172,6 @@ class _Arena:
 
 def _targets(table: pl.DataFrame, columns: list[Column], units: Ints, rng: Any) -> Ints:
     """Return one row of each target: those farthest from others, then some of everybody."""
-    import numpy as np
-
-    from tulle._attacks.records import spacing
-    from tulle.auditing._tables import align, without_names
-
     records = align(table, without_names(table, columns), None, columns).original
     _, first = np.unique(units, return_index=True)
     looked = first[np.sort(rng.permutation(len(first))[:_LOOKED_AT])]
@@ -213,8 +202,6 @@ class _State:
         seed: int | None,
     ) -> _State:
         """Return what a run has done; another table or other options are refused."""
-        import numpy as np
-
         if folder.exists() and not folder.is_dir():
             raise DataError(f"{folder} is a file: name a folder for the challenge")
         try:
@@ -269,8 +256,6 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
 
 def _mark(table: pl.DataFrame, columns: list[Column], options: Condensing, seed: int) -> int:
     """Return 16 bits that tell a changed table or options; too few to tell what is in it."""
-    import hashlib
-
     own = {name: value for name, value in options.values().items() if name != "seed"}
     rows = int(table.hash_rows(seed % 2**32).sum())
     text = repr((rows, table.schema, columns, sorted(own.items()), options.policy.rules))
@@ -281,11 +266,6 @@ def _mark(table: pl.DataFrame, columns: list[Column], options: Condensing, seed:
 
 
 def _judged(arena: _Arena, state: _State) -> Challenged:
-    import numpy as np
-
-    from tulle._attacks.membership import area_under_curve
-    from tulle._attacks.shadows import challenge_result, steps
-
     count = len(state.seen)
     if count < LEAST:
         raise DataError(
@@ -325,8 +305,6 @@ def _judged(arena: _Arena, state: _State) -> Challenged:
 
 def _write(folder: Path, found: Challenged, name: str, command: str, notes: list[str]) -> None:
     """Write the page and the figures."""
-    from tulle import _report as report
-
     result: Result = {
         "title": f"Challenge of {name}",
         "summary": f"{found.said} {found.summary['targets']} targets, half of them outliers; each "
@@ -341,9 +319,6 @@ def _write(folder: Path, found: Challenged, name: str, command: str, notes: list
         "command": command,
     }
     report.save(result, folder / PAGE, force=True)
-    from tulle._files import atomic_write
-    from tulle._json import plain
-
     told = {**found.summary, "steps": [step._asdict() for step in found.steps]}
     with atomic_write(folder / FIGURES, force=True, mode=_PRIVATE) as file:
         file.write(json.dumps(plain(told), indent=2).encode() + b"\n")

@@ -5,25 +5,20 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
+from tulle._commands._decision import Done
+from tulle._commands.audit import attack_rows
 from tulle._commands.condense import condense
-from tulle._report.model import Verdict
+from tulle._files import atomic_write
+from tulle.datasets import quest
 from tulle.errors import ParameterError
 from tulle.io.write import write_table
+from tulle.rules.containers import as_baskets
 
 K = 20
-
-
-class Demonstrated(NamedTuple):
-    """What the demo made, for people to look at."""
-
-    summary: dict[str, Any]
-    attacks: list[dict[str, Any]]
-    files: dict[str, str]
-    verdict: Verdict
 
 
 def draw_baskets(
@@ -31,9 +26,6 @@ def draw_baskets(
 ) -> dict[str, Any]:
     """Write baskets of the Quest generator, such as T10I4D1000, to a file of baskets."""
     from tulle._commands._baskets import put_baskets
-    from tulle._files import atomic_write
-    from tulle.datasets import quest
-    from tulle.rules.containers import as_baskets
 
     sizes = re.fullmatch(r"T(\d{1,4})\.?I(\d{1,4})\.?D(\d{1,7})(K?)", form, re.IGNORECASE)
     if sizes is None:
@@ -51,7 +43,7 @@ def demo(
     seed: int | None = None,
     command: str = "",
     force: bool = False,
-) -> Demonstrated:
+) -> Done:
     """Condense breast cancer data class by class, everybody into one release.
 
     Nobody stays apart as a control: of 569 people a fifth is too few to decide by, where releases
@@ -73,15 +65,16 @@ def demo(
         command=command,
         force=force,
     )
-    found = made.audit.to_dict()
-    summary = {**made.summary, "accuracy_ratio": found["metrics"]["accuracy_ratio"]}
+    assert made.audit is not None
+    summary = {**made.summary, "accuracy_ratio": made.audit.result["metrics"]["accuracy_ratio"]}
     files = {
         "the patients (public data)": str(source),
         "the release": str(release),
         "how it was made": f"{release}.manifest.json",
         "what was lost, what leaks": str(report),
     }
-    return Demonstrated(summary, _attack_rows(found["attacks"]), files, made.audit.verdict)
+    notes = [f"{what:28} {where}" for what, where in files.items()]
+    return Done(summary, {"attacks": attack_rows(made.audit)}, notes, made.verdict, made.audit)
 
 
 def breast_cancer() -> pl.DataFrame:
@@ -92,8 +85,3 @@ def breast_cancer() -> pl.DataFrame:
     names = [str(name).replace(" ", "_") for name in data.feature_names]
     table = pl.DataFrame(data.data, schema=names)
     return table.with_columns(diagnosis=pl.Series(data.target_names[data.target]))
-
-
-def _attack_rows(attacks: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    shown = ("rate", "low", "high", "baseline", "control", "risk")
-    return [{"attack": name} | {key: row[key] for key in shown} for name, row in attacks.items()]

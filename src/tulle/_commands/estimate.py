@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
+from tulle._commands._decision import Done
 from tulle._commands._sources import check_files
+from tulle._types import FilePath
 from tulle.errors import GateError
 from tulle.io._formats import display_name
-
-if TYPE_CHECKING:
-    from tulle._types import FilePath
-
-
-class Estimated(NamedTuple):
-    """The answer to a question."""
-
-    summary: dict[str, Any]
-    rows: list[dict[str, Any]]
-
-    def refuse_unanswered(self) -> None:
-        """Raise if no number of the answer can be given."""
-        if all(row["estimate"] is None for row in self.rows):
-            raise GateError(f"{self.summary['question']}: {self.rows[0]['note']}")
 
 
 def estimate(
     release: FilePath, question: str, *, weight: str | None = None, population: bool = False
-) -> Estimated:
+) -> Done:
     """Answer a question from a release and its copies, with the intervals of its ledger."""
     check_files({"RELEASE": release}, folders=("RELEASE",), force=False)
 
@@ -51,4 +36,11 @@ def estimate(
         found = found.drop("note", "low", "high")
     elif (found["note"] == "").all():
         found = found.drop("note")
-    return Estimated(summary, found.to_dicts())
+    return Done(summary, {"estimates": found.to_dicts()}, [])
+
+
+def refuse_unanswered(done: Done) -> None:
+    """Raise if no number of the answer can be given."""
+    rows = done.tables["estimates"]
+    if all(row["estimate"] is None for row in rows):
+        raise GateError(f"{done.summary['question']}: {rows[0]['note']}")

@@ -10,25 +10,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._attacks.result import AttackFigures
+from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import LOOKAHEADS, SHARED, VICTIMS
-from tulle._commands._decision import Job, decided, public_verdict
+from tulle._commands import share
+from tulle._commands._decision import Done, Job, decided, public_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
 from tulle._plurals import counted
-from tulle._random import seed_policy
+from tulle._progress import bar
+from tulle._random import as_generator, seed_policy
+from tulle._report.model import Chart, Given, Guarantee, Judgement, Section
+from tulle._types import FilePath
+from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError
 from tulle.io._formats import Format, format_of
+from tulle.io.write import put_table
+from tulle.releases import Manifest
+from tulle.rules._sensitive import Thresholds, drawn_margins
+from tulle.rules.containers import is_table_name, shuffled
+from tulle.rules.mine import SCENARIOS, choose_rules
 from tulle.rules.rule import Rule, RuleFile, confidence_if_any, read_rules, support_count
+from tulle.transactions import Transactions
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    from tulle._attacks.result import AttackFigures
-    from tulle._report.model import Chart, Given, Guarantee, Judgement, Section
-    from tulle._types import FilePath
-    from tulle.auditing.audit import Audit
-    from tulle.releases import Manifest
     from tulle.rules.hider import Report, RuleHider
-    from tulle.transactions import Transactions
 
 # The report of ``tulle hide``: what hiding cost, and for the owner each rule before and after.
 
@@ -52,9 +59,6 @@ def recovery(
 
     ``original`` are the baskets before, if they are in the order of the release.
     """
-    from tulle._attacks.rules import removed_items, rule_recovery, rule_steps
-    from tulle._random import as_generator
-
     if released.unknown is not None or options.min_support is None:
         return {}
     support = support_count("hide", options.min_support, len(released))
@@ -150,15 +154,6 @@ _OF_METHOD = {"swa": ("window", "victim", "lookahead"), "blocking": ("interval",
 _PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
 
 
-class Hidden(NamedTuple):
-    """The outcome of a finished release; everything but the summary is for the owner."""
-
-    summary: dict[str, Any]
-    rules: list[dict[str, Any]]
-    notes: list[str]
-    audit: Audit
-
-
 def hide(
     source: FilePath,
     output: FilePath,
@@ -175,7 +170,7 @@ def hide(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Hidden:
+) -> Done:
     """Hide the rules of a rules file in baskets and write the release.
 
     ``choose`` takes rules to hide by a scenario of paper 002 instead: ``S2``, or ``S2:20`` for
@@ -198,9 +193,10 @@ def hide(
         wishes = _wishes(source, rules, choose, options, seed)
         run = _HideRun(source, job, wishes, options, seed)
         made = run.rules() if share == "rules" else run.streamed() if stream else run.whole()
-    made = made._replace(audit=made.audit.extended(context=dict(chosen.policy.context)))
-    job.save_report(made.audit, released=True)
-    return made
+    summary, rows, notes, page = made
+    page = page.extended(context=dict(chosen.policy.context))
+    job.save_report(page, released=True)
+    return Done(summary, {"rules": rows}, notes, page.verdict, page)
 
 
 def preview(
@@ -222,7 +218,6 @@ def preview(
         options = _settled(chosen, stream=False)
         wishes = _wishes(source, rules, choose, options, seed)
         from tulle._commands._baskets import open_file
-        from tulle._progress import bar
 
         baskets = open_file(source, options.basket, options.item).baskets
         rows = []
@@ -266,6 +261,9 @@ def _hider(rules: Sequence[Rule], wishes: RuleFile, options: Hiding, **more: Any
     )
 
 
+_Made = tuple[dict[str, Any], list[dict[str, Any]], list[str], Audit]  # summary, rules, notes
+
+
 class _HideRun(NamedTuple):
     """One run: what is read, what is asked, where it goes."""
 
@@ -275,10 +273,8 @@ class _HideRun(NamedTuple):
     options: Hiding
     seed: int | None
 
-    def whole(self) -> Hidden:
+    def whole(self) -> _Made:
         from tulle._commands._baskets import open_file, put_baskets
-        from tulle._random import as_generator
-        from tulle.rules.containers import is_table_name, shuffled
 
         options, wishes = self.options, self.wishes
         opened = open_file(self.source, options.basket, options.item, tuple(options.keep))
@@ -303,13 +299,10 @@ class _HideRun(NamedTuple):
         with self.job.releasing() as draft:
             put_baskets(released, frame, draft.file, self.job.output)
             draft.finish(self._manifest(entry, summary, _public(page)))
-        return Hidden(summary, _rows(report), _notes(options, summary), page)
+        return (summary, _rows(report), _notes(options, summary), page)
 
-    def rules(self) -> Hidden:
+    def rules(self) -> _Made:
         """Share rules instead of baskets."""
-        from tulle._commands import share
-        from tulle.io.write import put_table
-
         made = share.shared_rules(
             self.source, self.job.output, self.wishes, self.options, self.job.command
         )
@@ -318,13 +311,11 @@ class _HideRun(NamedTuple):
         with self.job.releasing() as draft:
             put_table(made.frame, draft.file, self.job.output)
             draft.finish(self._manifest(entry, made.summary, verdict, share.HELD))
-        return Hidden(made.summary, [], made.notes, made.audit)
+        return (made.summary, [], made.notes, made.audit)
 
-    def streamed(self) -> Hidden:
+    def streamed(self) -> _Made:
         """Hide window by window, in bounded memory."""
         from tulle._commands._baskets import list_blocks, put_blocks
-        from tulle._random import as_generator
-        from tulle.rules._sensitive import Thresholds, drawn_margins
         from tulle.rules._stream import HidingStream
 
         options = self.options
@@ -352,12 +343,10 @@ class _HideRun(NamedTuple):
             decided(page, self.job.accepted)
             draft.finish(self._manifest(entry | {"records": baskets}, summary, _public(page)))
         notes = ["streamed: the cost in other rules was not measured"]
-        return Hidden(summary, _rows(report), notes, page)
+        return (summary, _rows(report), notes, page)
 
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         """Make the report of what was verified, and of the attacks."""
-        from tulle.auditing.audit import Audit
-
         hidden, held = summary["rules_hidden"], _held(self.wishes, self.options)
         untried = (
             "give --min-support and --min-confidence, which a recovery of the rules needs, and do "
@@ -397,8 +386,6 @@ class _HideRun(NamedTuple):
         verdict: dict[str, Any],
         held: str | None = None,
     ) -> Manifest:
-        from tulle.releases import Manifest
-
         options, rules = self.options, self.wishes.rules
         asked = ["min_support", "min_confidence"]
         if options.disclosure is not None:  # thresholds then only serve to measure
@@ -461,7 +448,6 @@ def _wishes(
             raise ParameterError("is for --choose", subject=options.word("support_of"))
         return read_rules(rules)
     from tulle._commands._baskets import open_file
-    from tulle.rules.mine import SCENARIOS, choose_rules
 
     scenario, _, number = str(choose).partition(":")
     if scenario not in SCENARIOS or not (number.isdecimal() or not number):
@@ -487,8 +473,6 @@ def _wishes(
 
 
 def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options: Hiding) -> None:
-    from tulle.rules.containers import is_table_name
-
     if options.method != "swa":
         raise ParameterError("--stream uses the sliding window: drop --method, or pass swa")
     lists = [

@@ -6,25 +6,30 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
 
 from tulle._commands._columns import left_out_rows, quoted, to_keep, with_file_codes
 from tulle._commands._linked import ask, is_linked, proposed
 from tulle._commands._memory import look_at, repeated_in
 from tulle._commands._sources import check_files
+from tulle._relations.proposals import LEAST, Proposal, propose_rules
+from tulle._relations.values import as_released, writings_of
+from tulle._types import FilePath
+from tulle.condense._levels import locate_people
+from tulle.condense._row_tables import find_order
 from tulle.errors import DataError
+from tulle.guessing.columns import Guess, guess_columns
 from tulle.io._formats import STATISTICS, display_name, format_of, is_sql, split_sheet
+from tulle.io.read import read_written
+from tulle.table._encoder import TableEncoder
 from tulle.table._linked import PeopleSection
+from tulle.table._rare import Crowd
 from tulle.table.policy import CONTEXT, Policy, write_policy
-from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._relations.proposals import Proposal
-    from tulle._types import FilePath
-    from tulle.guessing.columns import Guess
-    from tulle.table.uniqueness import SinglingOut
+from tulle.table.schema import Column, Role, Schema
+from tulle.table.uniqueness import SinglingOut, singling_out
 
 SHOWN = 5  # combinations of each size
 SILENT = "no evidence for another role"
@@ -61,10 +66,6 @@ def inspect(
     format_of(source)
     writes = {} if keep else {"--output": target}
     check_files({"INPUT": source}, writes=writes, folders=("INPUT",), force=force)
-
-    from tulle.guessing.columns import guess_columns
-    from tulle.io.read import read_written
-    from tulle.table.uniqueness import singling_out
 
     looked = look_at(source)
     table, notes = looked.table, looked.notes
@@ -161,8 +162,6 @@ def _linked_guesses(frame: pl.DataFrame, second: Mapping[str, str], people: str)
 
     But the key of the people themselves is: as the new one.
     """
-    from tulle.guessing.columns import guess_columns
-
     found = []
     for guess in guess_columns(frame):
         of = second.get(guess.column.name)
@@ -192,11 +191,6 @@ def _linked_notes(
 
 def _order(table: pl.DataFrame, columns: Iterable[Column], by: Sequence[str]) -> tuple[str, ...]:
     """Return the time by which the rows of a person or a parent follow each other, if any."""
-    import polars as pl
-
-    from tulle.condense._row_tables import find_order
-    from tulle.table.schema import Schema
-
     if not by:
         return ()
     named = pl.concat_str([pl.col(name).cast(pl.String) for name in by], separator="\0")
@@ -215,15 +209,6 @@ def _order_notes(policy: Policy) -> list[str]:
 
 def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal]:
     """Return the rules between columns that the table follows."""
-    import numpy as np
-
-    from tulle._relations.proposals import LEAST, propose_rules
-    from tulle._relations.values import as_released, writings_of
-    from tulle.condense._levels import locate_people
-    from tulle.table._encoder import TableEncoder
-    from tulle.table._rare import Crowd
-    from tulle.table.schema import Schema
-
     schema = Schema(columns)
     if not schema.released:
         return []

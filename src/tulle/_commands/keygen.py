@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tulle._files import refuse_existing
+from tulle._types import FilePath
 from tulle.keys import SigningKey
-
-if TYPE_CHECKING:
-    from tulle._types import FilePath
 
 
 def keygen(path: FilePath, *, force: bool = False) -> dict[str, Any]:

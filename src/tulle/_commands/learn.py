@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from tulle._checks import check_int
+from tulle._commands._columns import plan_columns, without_opaque
+from tulle._commands._decision import Done
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
 from tulle._random import as_generator
+from tulle._types import FilePath
+from tulle.condense.class_condenser import ClassCondenser
+from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.io.read import open_table, read_like, read_table
+from tulle.io.write import write_table
+from tulle.keys import SecretKey
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
     from tulle.sketch.sketches import Sketches
 
 _QUERIES = 512  # records whose neighbours are looked for together
@@ -37,13 +43,6 @@ class Learning(Options):
     seed: int | None = None
 
 
-class Learnt(NamedTuple):
-    """What was found, and its first rows."""
-
-    summary: dict[str, Any]
-    top: list[dict[str, Any]]
-
-
 def learn(
     source: FilePath,
     *,
@@ -52,13 +51,11 @@ def learn(
     output: FilePath | None = None,
     force: bool = False,
     **given: Any,
-) -> Learnt:
+) -> Done:
     """Mine a file of sketches, or the groups of a table, without looking at any record.
 
     Classes are predicted for the records of ``new``, or for a third of the source, kept apart.
     """
-    from tulle.io.read import open_table
-    from tulle.io.write import write_table
     from tulle.sketch.sketches import Sketches
 
     options = resolve("learn", Learning(), None, given)
@@ -82,7 +79,8 @@ def learn(
             summary, found = _listed(Sketches.load(source), options.neighbours or 1)
     if output is not None:
         write_table(found, output, private=True, force=force)
-    return Learnt(summary, found.head(20).to_dicts())
+    notes = [] if output is None else [f"all       {output}"]
+    return Done(summary, {"the first": found.head(20).to_dicts()}, notes)
 
 
 def _refuse_contradictions(options: Learning, new: Any, key_file: Any) -> None:
@@ -100,8 +98,6 @@ def _refuse_contradictions(options: Learning, new: Any, key_file: Any) -> None:
 
 def _labels(source: FilePath, field: str) -> pl.Series:
     """Return a column of a table; of sketches, one that was kept next to them."""
-    from tulle.io.read import open_table, read_table
-
     names = list(open_table(source).schema)
     if field not in names:
         raise DataError(
@@ -143,8 +139,6 @@ def _told(
     rows: npt.NDArray[np.int64],
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     """Return classes as a table, and how many of them are right where that is known."""
-    import polars as pl
-
     places = np.arange(len(told)) if truth is None else rows
     found = pl.DataFrame({"record": places + 1, "class": told})
     if sure is not None:
@@ -171,8 +165,6 @@ def _clustered(
 
 
 def _sizes(labels: Any, count: int, error: float) -> tuple[dict[str, Any], pl.DataFrame]:
-    import polars as pl
-
     sizes = np.bincount(labels, minlength=count)
     summary = {
         "records": len(labels),
@@ -186,8 +178,6 @@ def _sizes(labels: Any, count: int, error: float) -> tuple[dict[str, Any], pl.Da
 
 def _listed(sketches: Sketches, count: int) -> tuple[dict[str, Any], pl.DataFrame]:
     """Return the nearest sketches of each, with what was estimated of the pair."""
-    import polars as pl
-
     rows = np.flatnonzero(~sketches.suppressed)
     seen, parts = sketches[rows], []
     count = min(count, len(rows) - 1)
@@ -206,8 +196,6 @@ def _listed(sketches: Sketches, count: int) -> tuple[dict[str, Any], pl.DataFram
 
 
 def _nearest(seen: Sketches, some: npt.NDArray[np.int64], count: int) -> pl.DataFrame:
-    import polars as pl
-
     cosines = seen[some].cosines(seen)
     cosines[np.arange(len(some)), some] = -np.inf
     near = np.argsort(-cosines, axis=1, kind="stable")[:, :count]
@@ -230,9 +218,6 @@ def _estimated(
     sketches: Sketches, words: FilePath, key_file: FilePath
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     """Return how often each record holds some words, as the holder of the key estimates it."""
-    import polars as pl
-
-    from tulle.keys import SecretKey
     from tulle.sketch.sketcher import Sketcher
 
     asked = Path(words).read_text(encoding="utf-8").split()
@@ -250,18 +235,13 @@ def _from_groups(
     source: FilePath, new: FilePath | None, options: Learning, rng: np.random.Generator
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     """Mine the condensed groups of a table instead of its records."""
-    from tulle._commands._columns import plan_columns, without_opaque
-    from tulle.condense.class_condenser import ClassCondenser
-    from tulle.condense.condenser import Condenser
     from tulle.condense.miners import GroupClassifier, GroupKMeans
-    from tulle.io.read import read_like, read_table
 
     if options.classes is None and options.clusters is None:
         raise ParameterError("of a table, --classes and --clusters can be learnt")
     table = read_table(source)
     columns = plan_columns(table, options, target=options.classes)
-    table = without_opaque(table, columns)
-    known = [column for column in columns if column.name in table.columns]
+    table, known = without_opaque(table, columns)
     if options.clusters is not None:
         groups = GroupKMeans(
             options.clusters,

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
+
+import polars as pl
 
 from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS, MINERS, SUPPORTS_OF
+from tulle._commands._decision import Done
 from tulle._commands._memory import half_of_memory, parse_size
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files
+from tulle._commands.site_union import PEOPLE, UNION
+from tulle._commands.sites import ENCODED
+from tulle._random import as_generator
+from tulle._types import FilePath
 from tulle.errors import ParameterError
 from tulle.io._formats import Format, existing_file, format_of
-from tulle.rules.rule import confidence_share, support_count
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.rules._blocks import MinedItemsets
+from tulle.io.write import write_table
+from tulle.releases import read_manifest
+from tulle.releases.release import has_manifest
+from tulle.rules._blocks import MinedItemsets, mine_blocks
+from tulle.rules._rankings import confirmed, predictive
+from tulle.rules.containers import is_table_name
+from tulle.rules.mine import (
+    fewest_of_rule,
+    implications,
+    itemsets_frame,
+    rules_frame,
+    with_frequent_antecedents,
+)
+from tulle.rules.mine import mine as mine_baskets
+from tulle.rules.rule import NEEDS_QUOTES, confidence_share, support_count
 
 _SHOWN = 20
 _PER_BYTE = {Format.CSV: 12, Format.NDJSON: 8}  # bytes of memory for a byte of text
 _PER_PACKED_BYTE = 60  # ... and for one of Parquet
-
-
-class Mined(NamedTuple):
-    """The outcome of a finished run."""
-
-    summary: dict[str, Any]
-    top: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Mining(Options):
 
 def mine(
     source: FilePath, *, output: FilePath | None = None, force: bool = False, **given: Any
-) -> Mined:
+) -> Done:
     """Mine rules (or, with ``itemsets``, frequent itemsets) of a file, and write them.
 
     What was mined describes the original data: it is for the owner, not a release.
@@ -72,8 +80,6 @@ def mine(
     if output is not None and format_of(output) is Format.SQL:
         raise ParameterError("the output must be a file, such as .csv or .parquet")
     check_files({"INPUT": source}, writes={"--output": output}, force=force)
-
-    from tulle.io.write import write_table
 
     with options.naming(kind="--itemsets"):
         blockwise = _is_large(source, options)
@@ -103,13 +109,12 @@ def mine(
         **about,
         "rules" if options.itemsets is None else f"itemsets_{options.itemsets}": found.height,
     }
-    return Mined(summary, _joined(found.head(_SHOWN)).to_dicts())
+    notes = [] if output is None else [f"all       {output}"]
+    return Done(summary, {"the first": _joined(found.head(_SHOWN)).to_dicts()}, notes)
 
 
 def _is_large(source: FilePath, options: Mining) -> bool:
     """Return whether baskets should not be read into memory whole, by the size of their file."""
-    from tulle.rules.containers import is_table_name
-
     limit = half_of_memory() if options.memory is None else parse_size(options.memory)
     kind = format_of(source) if is_table_name(source) else Format.CSV
     if kind in (Format.SQL, Format.EXCEL):
@@ -119,13 +124,6 @@ def _is_large(source: FilePath, options: Mining) -> bool:
 
 def _mined(source: FilePath, options: Mining, *, blockwise: bool) -> MinedItemsets:
     from tulle._commands._baskets import open_blocks, open_file
-    from tulle._commands.site_union import PEOPLE, UNION
-    from tulle._commands.sites import ENCODED
-    from tulle.releases import read_manifest
-    from tulle.releases.release import has_manifest
-    from tulle.rules._blocks import MinedItemsets, mine_blocks
-    from tulle.rules.mine import fewest_of_rule
-    from tulle.rules.mine import mine as mine_baskets
 
     basket, item = options.basket, options.item
     attributes = options.attributes
@@ -144,17 +142,6 @@ def _mined(source: FilePath, options: Mining, *, blockwise: bool) -> MinedItemse
 
 def _framed(mined: MinedItemsets, options: Mining) -> pl.DataFrame:
     """Return itemsets, or rules with the strongest first."""
-    import polars as pl
-
-    from tulle._random import as_generator
-    from tulle.rules._rankings import confirmed, predictive
-    from tulle.rules.mine import (
-        implications,
-        itemsets_frame,
-        rules_frame,
-        with_frequent_antecedents,
-    )
-
     sets, names, baskets, data = mined
     with options.naming(kind="--itemsets"):
         if options.itemsets is not None:
@@ -189,10 +176,6 @@ def flat(found: pl.DataFrame, output: FilePath) -> pl.DataFrame:
 
 def _joined(found: pl.DataFrame) -> pl.DataFrame:
     """Return sets as they are written in rules."""
-    import polars as pl
-
-    from tulle.rules.rule import NEEDS_QUOTES
-
     lists = [name for name, dtype in found.schema.items() if dtype.is_nested()]
     name = pl.element().cast(pl.String)
     inside = pl.concat_str(pl.lit('"'), name.str.replace_all('"', '""'), pl.lit('"'))

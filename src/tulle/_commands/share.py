@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
+
+from tulle._attacks.result import AttackResult
 from tulle._commands.mine import flat
 from tulle._plurals import counted
+from tulle._types import FilePath
+from tulle.auditing.audit import Audit
 from tulle.errors import ParameterError
 from tulle.io._formats import Format, format_of
+from tulle.rules.rule import Rule, RuleFile
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.auditing.audit import Audit
     from tulle.rules.patterns import PatternSanitizer
-    from tulle.rules.rule import RuleFile
 
 HELD = "no secret itemset is shared, and none can be inferred from what is shared"
 LIMITS = (
@@ -50,7 +51,6 @@ def shared_rules(
 
     from tulle._commands._baskets import open_file
     from tulle.rules.patterns import PatternSanitizer
-    from tulle.rules.rule import Rule
 
     baskets = open_file(source, options.basket, options.item).baskets
     # not sharing a rule at all meets every threshold that it may have of its own
@@ -96,9 +96,6 @@ def _notes(wishes: RuleFile, shared: pl.DataFrame) -> list[str]:
 
 
 def _audit_of(sanitizer: PatternSanitizer, summary: dict[str, Any], command: str) -> Audit:
-    from tulle._attacks.result import AttackResult
-    from tulle.auditing.audit import Audit
-
     secret = summary["rules_secret"]
     attack = AttackResult(
         "pattern_inference",

@@ -5,35 +5,41 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import polars as pl
+
+from tulle._attacks.result import AttackResult
+from tulle._attacks.sites import WARNING, attack_tables, warnings_of, worst_of
+from tulle._commands._decision import Done
 from tulle._commands._sources import check_files, signing_key, sources_read, writing_beside
 from tulle._commands.sites import (
     CARRIED,
     ENCODED,
     MATCHED,
-    Done,
     facts_of,
     load_agreement,
     pseudonymised,
     unmeasured,
 )
 from tulle._files import digest
+from tulle._metrics.models import same_answers
 from tulle._plurals import counted
+from tulle._random import as_generator, seed_policy
+from tulle._report.model import Given, Judgement, Section
+from tulle._report.words import attack_label
+from tulle._types import FilePath
+from tulle.auditing import Audit
 from tulle.errors import ParameterError
 from tulle.io._formats import display_name, is_sql
+from tulle.io.read import read_batches, read_schema, read_table
+from tulle.io.write import put_batches
+from tulle.releases import Manifest, releasing
+from tulle.sites._columns import Aliased, Coded, Dropped, Graded, Matched, Plain, held_columns
+from tulle.sites.agreement import SiteAgreement
+from tulle.sites.codec import SiteCodec
+from tulle.sites.matching import refuse_repeated
 from tulle.table.schema import Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._attacks.result import AttackResult
-    from tulle._report.model import Given, Judgement, Section
-    from tulle._types import FilePath
-    from tulle.auditing import Audit
-    from tulle.releases import Manifest
-    from tulle.sites._columns import Coded
-    from tulle.sites.agreement import SiteAgreement
 
 _MOST_TOLD = 6  # columns in the verdict
 LIMITS = (
@@ -80,17 +86,6 @@ def encode(
     )
     if public is not None and report is None:
         raise ParameterError("what attackers know is only used in a report: pass --report FILE")
-
-    import polars as pl
-
-    from tulle._attacks.sites import WARNING, warnings_of
-    from tulle._random import as_generator
-    from tulle.io.read import read_batches, read_schema, read_table
-    from tulle.io.write import put_batches
-    from tulle.releases import releasing
-    from tulle.sites._columns import Dropped, Matched, Plain, held_columns
-    from tulle.sites.codec import SiteCodec
-    from tulle.sites.matching import refuse_repeated
 
     signer = signing_key(sign_key)
     shared = load_agreement(agreement, passphrase, key_file, release)
@@ -145,10 +140,6 @@ def _manifest(
     seed: int | None,
 ) -> Manifest:
     """Return what the miner may know: nothing of the source, and of a column that it is coded."""
-    from tulle._random import seed_policy
-    from tulle.releases import Manifest
-    from tulle.sites._columns import Aliased, Dropped
-
     sent = [column for column in held if not isinstance(column, Dropped)]
     # a plain digest would let the miner try guesses at a small table
     table = "" if is_sql(source) else agreement.keyed_id(digest(sources_read(source)[0]))
@@ -170,8 +161,6 @@ def _manifest(
 
 
 def _coded(column: Coded) -> str:
-    from tulle.sites._columns import Graded, Matched, Plain
-
     if isinstance(column, Plain | Matched):
         return "plain" if isinstance(column, Plain) else MATCHED
     return "number" if isinstance(column, Graded) else "alias"
@@ -185,11 +174,6 @@ def _audited(
     seed: int | None,
 ) -> tuple[list[AttackResult], dict[str, float]]:
     """Return the attacks on the codes, and whether miners still find the same."""
-    from tulle._attacks.sites import attack_tables
-    from tulle._metrics.models import same_answers
-    from tulle._random import as_generator
-    from tulle.sites._columns import Aliased, Dropped, Matched
-
     splits = {c.name: c.split for c in held if isinstance(c, Aliased) and c.split}
     codes = codes.drop(column.name for column in held if isinstance(column, Matched))
     attacks = attack_tables(plain, codes, known, splits=splits, random_state=seed)
@@ -217,10 +201,6 @@ def _report(
     command: str,
 ) -> Audit:
     """Return the owner's report: how columns are coded, and what an adversary makes of it."""
-    from tulle._attacks.sites import WARNING, warnings_of
-    from tulle.auditing import Audit
-    from tulle.sites._columns import Matched
-
     who = [WHO for column in held if isinstance(column, Matched)]
     lines = warnings_of(attacks)[:-1]
     rest = len(lines) - _MOST_TOLD
@@ -240,7 +220,7 @@ def _report(
             {
                 "type": "table",
                 "columns": ["column", "type", "role", "coded"],
-                "rows": [[c.name, str(c.type), str(c.role), c.in_words] for c in held],
+                "rows": [[c.name, c.type, str(c.role), c.in_words] for c in held],
             }
         ],
     }
@@ -268,9 +248,6 @@ def _report(
 
 def _rows(attacks: list[AttackResult]) -> list[dict[str, Any]]:
     """Return the worst attack on each column; the report has them all."""
-    from tulle._attacks.sites import worst_of
-    from tulle._report.words import attack_label
-
     return [
         {
             "column": column,

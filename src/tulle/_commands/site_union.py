@@ -9,19 +9,22 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import polars as pl
+
+from tulle._commands._decision import Done
 from tulle._commands._sources import check_files, signing_key, sources_read
-from tulle._commands.sites import CARRIED, ENCODED, MATCHED, Done, unmeasured
+from tulle._commands.sites import CARRIED, ENCODED, MATCHED, unmeasured
 from tulle._plurals import counted
 from tulle._progress import bar
+from tulle._types import FilePath
 from tulle.errors import DataError
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.releases import Manifest
+from tulle.io.read import read_batches, read_schema, read_table
+from tulle.io.write import put_batches
+from tulle.releases import Manifest, read_manifest, releasing, verify_release
+from tulle.sites.matching import match_people
 
 UNION = "union of site codes"
 PEOPLE = "people of several sites, matched"
@@ -52,9 +55,6 @@ def join(
         raise DataError("a join needs the codes of at least two sites")
     reads = {os.path.realpath(path): path for path in sources_read(*sources, sign_key)}
     check_files(reads, release=output, force=force)
-
-    from tulle.io.write import put_batches
-    from tulle.releases import releasing
 
     signer = signing_key(sign_key)
     parts = [_checked(source) for source in sources]
@@ -111,9 +111,6 @@ def _union(parts: Sequence[_Part]) -> _Joined:
 
 def _people(parts: Sequence[_Part], by: str) -> _Joined:
     """Put the columns of the people who are in all tables next to each other."""
-    from tulle.io.read import read_table
-    from tulle.sites.matching import match_people
-
     tables = []
     for part in parts:
         schema = _schema([part])
@@ -147,8 +144,6 @@ def _told(left_out: int) -> int | str:
 def _manifest(
     method: str, parts: Sequence[_Part], records: int, columns: Mapping[str, Any], promise: str
 ) -> Manifest:
-    from tulle.releases import Manifest
-
     return Manifest(
         method=method,
         parameters={"fingerprint": parts[0].fingerprint, "tables": len(parts)},
@@ -214,10 +209,6 @@ def _batches(
     parts: Sequence[_Part], schema: pl.Schema, aliases: _Aliases
 ) -> Iterator[pl.DataFrame]:
     """Yield the codes of one table after another; raise if one differs from its manifest."""
-    import numpy as np
-
-    from tulle.io.read import read_batches
-
     seen: dict[tuple[int, int], FilePath] = {}
     with bar("Joining", len(parts)) as advance:
         for part in parts:
@@ -240,8 +231,6 @@ def _batches(
 
 def _checked(source: FilePath) -> _Part:
     """Return what the manifest says of a table of codes that is unchanged since it was encoded."""
-    from tulle.releases import read_manifest, verify_release
-
     manifest = read_manifest(source)
     if manifest.method not in (ENCODED, UNION, PEOPLE):
         raise DataError(
@@ -281,10 +270,6 @@ def _same_table(source: FilePath, twin: FilePath) -> DataError:
 
 def _schema(parts: Sequence[_Part]) -> pl.Schema:
     """Return the columns of the union: codes are numbers, aliases text, plain columns unchanged."""
-    import polars as pl
-
-    from tulle.io.read import read_schema
-
     schemas = [read_schema(part.source) for part in parts]
     joined: dict[str, Any] = {}
     for name, entry in parts[0].columns.items():
@@ -311,10 +296,6 @@ def _schema(parts: Sequence[_Part]) -> pl.Schema:
 
 def _is_empty(part: _Part, name: str, dtype: pl.DataType) -> bool:
     """Return whether a column says nothing about its type: empty columns of text files are text."""
-    import polars as pl
-
-    from tulle.io.read import read_batches
-
     if not part.records or dtype == pl.Null:
         return True
     if dtype != pl.String:

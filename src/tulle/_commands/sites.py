@@ -7,37 +7,35 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
+import polars as pl
+
+from tulle._commands._decision import Done
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
 from tulle._files import atomic_write
+from tulle._report.model import Judgement, Verdict
+from tulle._types import FilePath
 from tulle.errors import DataError, KeyMaterialError, ParameterError, TulleError
+from tulle.guessing.columns import guess_columns
 from tulle.io._formats import Format, display_name, format_of, is_sql, readable_as
+from tulle.io.read import read_table
+from tulle.io.write import put_table
 from tulle.keys import SecretKey
 from tulle.releases import has_manifest, read_manifest
+from tulle.sites._choices import MEASURED, OPTIONS, merged
+from tulle.sites._sealed import FORMAT
+from tulle.sites.agreement import SiteAgreement
+from tulle.sites.codec import SiteCodec
+from tulle.sites.summary import SiteSummary, merge_summaries, written_differently
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Kind, Role, kind_of
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    from tulle._report.model import Judgement, Verdict
-    from tulle._types import FilePath
-    from tulle.sites.agreement import SiteAgreement
-    from tulle.sites.codec import SiteCodec
 
 ENCODED = "site codes"
 MATCHED = "pseudonym"  # how the column is coded by which people are matched
 CARRIED = "tulle.fingerprint"  # in a Parquet file of codes, in case its manifest is lost
 _SHORTEST = 8  # characters of a passphrase
-
-
-class Done(NamedTuple):
-    """The outcome of a finished command."""
-
-    summary: dict[str, Any]
-    tables: dict[str, list[dict[str, Any]]]
-    notes: list[str]
-    verdict: Verdict | None = None  # of a release
 
 
 def pseudonymised(details: Sequence[str] = ()) -> Judgement:
@@ -72,10 +70,6 @@ def summarise(
     format_of(source)
     reads = {"INPUT": source, "--policy": policy}
     check_files(reads, writes={"--output": output}, force=force)
-
-    from tulle.guessing.columns import guess_columns
-    from tulle.io.read import read_table
-    from tulle.sites.summary import SiteSummary, written_differently
 
     table = read_table(source)
     if policy:
@@ -125,8 +119,6 @@ def agree(
     words |= {name: "--range" if name == "ranges" else f"--{name}" for name in given}
     with Options(words=words).naming():
         agreement = _agreement(summaries, policy, given)
-    from tulle.sites.summary import SiteSummary, written_differently
-
     notes = written_differently([SiteSummary.load(path) for path in summaries])
     if key_file is not None and is_new:
         SecretKey.generate().save(key_file)
@@ -164,9 +156,6 @@ def rotate(
         )
     check_files({"AGREEMENT": agreement, "--key-file": key_file}, force=force)
 
-    from tulle.sites.agreement import SiteAgreement
-    from tulle.sites.codec import SiteCodec
-
     lock = lock_of(passphrase, key_file)
     old = SiteAgreement.load(agreement, lock)
     codec = knowing(SiteCodec(old), values)
@@ -195,17 +184,12 @@ def lock_of(passphrase: str | None, key_file: FilePath | None) -> str | SecretKe
 def load_agreement(
     path: FilePath, passphrase: str | None, key_file: FilePath | None, release: str | None
 ) -> SiteAgreement:
-    from tulle.sites.agreement import SiteAgreement
-
     agreement = SiteAgreement.load(path, lock_of(passphrase, key_file))
     return agreement if release is None else agreement.for_release(release)
 
 
 def knowing(codec: SiteCodec, values: Sequence[FilePath]) -> SiteCodec:
     """Return the codec with the values of tables, and of vocabularies that other sites shared."""
-    from tulle.io.read import read_table
-    from tulle.sites._sealed import FORMAT
-
     for path in values:
         begin = b""
         with suppress(OSError), open(path, "rb") as file:
@@ -225,10 +209,6 @@ def _agreement(
     summaries: Sequence[FilePath], policy: FilePath | None, choices: dict[str, Any]
 ) -> SiteAgreement:
     """Create an agreement from a policy, from summaries, or from both (kinds and ranges)."""
-    from tulle.sites._choices import MEASURED, OPTIONS, merged
-    from tulle.sites.agreement import SiteAgreement
-    from tulle.sites.summary import SiteSummary, merge_summaries
-
     if not summaries and policy is None:
         raise DataError("an agreement needs a policy (--policy FILE) or summaries from the sites")
     if not summaries:
@@ -248,8 +228,6 @@ def _agreement(
 
 def _typed(column: Column, types: Mapping[str, Any]) -> Column:
     """Return a column as sites code it, by its type: they know no special values and no forms."""
-    from tulle.sites._choices import MEASURED
-
     kind = column.kind
     if kind in (*MEASURED, Kind.ORDERED) and not types[column.name].is_numeric():
         kind = Kind.DATETIME if types[column.name].is_temporal() else Kind.CATEGORY
@@ -286,8 +264,6 @@ def decode(
     chosen = kind or ("json" if suffix == ".json" else "text" if suffix in _TEXT else "table")
     if decimals is not None and chosen != "text":
         raise ParameterError(f"--decimals is for thresholds in text, not for {chosen}")
-
-    from tulle.sites.codec import SiteCodec
 
     shared = load_agreement(agreement, passphrase, key_file, release)
     found = _carried(source)
@@ -339,9 +315,6 @@ def _decoded(
         return lambda file: file.write(decoded)
     format_of(output)
 
-    from tulle.io.read import read_table
-    from tulle.io.write import put_table
-
     table = read_table(source)
     if kind == "centers":
         table = codec.decode_centers(table)
@@ -362,8 +335,6 @@ def _carried(source: FilePath) -> str | None:
     if has_manifest(source):
         found = read_manifest(source).parameters.get("fingerprint")
     elif Path(source).suffix.lower() == ".parquet" and Path(source).is_file():
-        import polars as pl
-
         with readable_as(source, Format.PARQUET):
             found = pl.read_parquet_metadata(Path(source)).get(CARRIED)
     else:

@@ -11,26 +11,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from tulle._checks import check_flag, check_share
 from tulle._commands import _sketch_audit
-from tulle._commands._decision import Job, Refused, decided, with_verdict
+from tulle._commands._decision import Done, Job, Refused, decided, with_verdict
 from tulle._commands._options import Options, resolve
 from tulle._commands._sources import source_entry
 from tulle._plurals import counted
 from tulle._progress import bar
 from tulle._random import as_generator
 from tulle._report.editions import K
+from tulle._report.model import Gate
 from tulle._types import FilePath
+from tulle.auditing.audit import Audit
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
+from tulle.releases import Manifest
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._report.model import Gate
-    from tulle.auditing.audit import Audit
-    from tulle.releases import Manifest
     from tulle.sketch._records import SparseRecords
     from tulle.sketch.sketcher import Sketcher
     from tulle.sketch.sketches import Sketches
@@ -58,16 +57,6 @@ _NOT_OF_SKETCHES = ("audit", "target_risk", "keep")
 _PART = 20_000  # records whose components are in memory together
 
 
-class Sketched(NamedTuple):
-    """The outcome of a finished release."""
-
-    summary: dict[str, Any]
-    components: list[dict[str, Any]]
-    notes: list[str]
-    audit: Audit
-    tried: list[dict[str, Any]]  # deltas (or k), if one was looked for
-
-
 def sketch(
     source: FilePath,
     output: FilePath,
@@ -81,7 +70,7 @@ def sketch(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Sketched:
+) -> Done:
     """Sketch a file of texts or baskets, attack the sketches, and write them unless that is bad.
 
     The delta model reads the file in batches, in bounded memory; k-variance compares all records,
@@ -113,7 +102,7 @@ def sketch(
     parameters["max_components"] = options.max_components or None
     beside, hidden = _beside(source, options)
     setting = "delta" if options.model == "delta" else "k"
-    values, tried = _found_settings(source, options, setting, parameters, seed)
+    values, tried = _found_settings(source, options, setting, parameters, seed, beside)
     remedy = _sketch_audit.trade(setting, tried, values if tried else [])
     run = _SketchRun(source, job, options, key, new_key, beside, seed, remedy)
     for value in values:
@@ -136,7 +125,9 @@ def sketch(
     job.save_report(done.audit, released=True)
     notes = _notes(key_file, is_new, options, hidden)
     shares = _sketch_audit.components(done.lengths)
-    return Sketched(_summary(done.manifest, done.lengths), shares, notes, done.audit, tried)
+    tables = {"components": shares} | ({"tried": tried} if tried else {})
+    summary = _summary(done.manifest, done.lengths)
+    return Done(summary, tables, notes, done.audit.verdict, done.audit)
 
 
 class _Written(NamedTuple):
@@ -187,8 +178,9 @@ class _SketchRun:
     ) -> Audit:
         options = self.options
         made = _sketch_audit.audited(
-            sketcher, sample, promises, options.audit, seed=self.seed, command=self.job.command
-        )
+            sketcher, sample, promises, options.audit,
+            beside=self.beside, seed=self.seed, command=self.job.command,
+        )  # fmt: skip
         gates = _target_gate(made, options.target_risk)
         context = dict(options.policy.context)
         return made.extended(
@@ -207,7 +199,12 @@ def _target_gate(made: Audit, target: Any) -> list[Gate]:
 
 
 def _found_settings(
-    source: FilePath, options: Sketching, setting: str, parameters: dict[str, Any], seed: int | None
+    source: FilePath,
+    options: Sketching,
+    setting: str,
+    parameters: dict[str, Any],
+    seed: int | None,
+    beside: pl.DataFrame | None,
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """List the deltas (or k) to release with, the first that passes, and all that were tried."""
     from tulle.sketch._records import as_records
@@ -223,7 +220,8 @@ def _found_settings(
         )
     records = as_records(os.fspath(source), options.text)
     assert records is not None
-    return _sketch_audit.find_settings(setting, records, target, as_generator(seed), **parameters)
+    rng = as_generator(seed)
+    return _sketch_audit.find_settings(setting, records, target, rng, beside, **parameters)
 
 
 def _beside(source: FilePath, options: Sketching) -> tuple[pl.DataFrame | None, int]:
@@ -233,8 +231,6 @@ def _beside(source: FilePath, options: Sketching) -> tuple[pl.DataFrame | None, 
     """
     if not options.keep:
         return None, 0
-    import polars as pl
-
     from tulle.sketch._records import fields_beside
 
     if options.text in options.keep:

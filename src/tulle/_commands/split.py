@@ -6,28 +6,25 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
+
+import polars as pl
 
 from tulle._commands._columns import column_of
+from tulle._commands._decision import Done
 from tulle._commands._linked import file_of, is_linked, open_linked, refuse_no_folder, suffix_of
 from tulle._commands._options import Options
 from tulle._commands._sources import check_files
-from tulle._files import OutputExists
-from tulle.errors import DataError, ParameterError
+from tulle._random import as_generator, spawn
+from tulle._types import FilePath
+from tulle.errors import DataError, OutputExists, ParameterError
+from tulle.guessing.columns import infer_columns
 from tulle.io._formats import display_name, existing_file, format_of
+from tulle.io.read import read_schema, read_written
+from tulle.io.write import write_table
 from tulle.table.policy import Policy, load_policy
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._types import FilePath
-    from tulle.table.split import Rows
-
-
-class Divided(NamedTuple):
-    summary: dict[str, Any]
-    notes: list[str]
+from tulle.table.split import Rows, split_rows
 
 
 def split_file(
@@ -41,7 +38,7 @@ def split_file(
     target: str | None = None,
     seed: int | None = None,
     force: bool = False,
-) -> Divided:
+) -> Done:
     """Write the members and the control of a table, each in the format that its name says."""
     if is_linked(source, Policy() if policy is None else load_policy(existing_file(policy))):
         return _split_linked(source, output, control, share, policy, person, target, seed, force)
@@ -50,10 +47,6 @@ def split_file(
     reads = {"INPUT": source, "--policy": policy}
     writes = {"--output": output, "--control": control}
     check_files(reads, writes=writes, folders=("INPUT",), force=force)
-
-    from tulle.io.read import read_written
-    from tulle.io.write import write_table
-    from tulle.table.split import split_rows
 
     table, dialect = read_written(source)
     if table.height == 0:
@@ -69,7 +62,7 @@ def split_file(
         "Release the members only; keep the control as carefully as the data. "
         f"Next: tulle condense {display_name(output)} -o RELEASE --control {display_name(control)}",
     ]
-    return Divided(summary_of(rows, person, target), notes)
+    return Done(summary_of(rows, person, target), {}, notes)
 
 
 def _split_linked(
@@ -82,10 +75,8 @@ def _split_linked(
     target: str | None,
     seed: int | None,
     force: bool,
-) -> Divided:
+) -> Done:
     """Write two folders with all tables, each person in one of them with all rows."""
-    from tulle.io.write import write_table
-
     for word, given in (("--person", person), ("--target", target)):
         if given is not None:
             raise ParameterError(
@@ -121,7 +112,7 @@ def _split_linked(
         "Release the members only; keep the control as carefully as the data. Next: tulle condense "
         f"{output} -o RELEASE --control {control} --policy {policy}"
     )
-    return Divided(summary, [*whole.notes(), next_step])
+    return Done(summary, {}, [*whole.notes(), next_step])
 
 
 def drawn_apart(
@@ -134,9 +125,6 @@ def drawn_apart(
     """Return which rows a command keeps out of its release, if a share of them is asked for."""
     if share is None:
         return None
-    from tulle._random import as_generator, spawn
-    from tulle.table.split import split_rows
-
     # a generator of its own: with the same seed, the members are condensed as they were before
     rng = spawn(as_generator(seed), 1)[0]
     person, target = _name(columns, Role.PERSON), _name(columns, Role.TARGET)
@@ -145,8 +133,6 @@ def drawn_apart(
 
 
 def known_columns(table: pl.DataFrame, policy: FilePath | None) -> list[Column]:
-    from tulle.guessing.columns import infer_columns
-
     declared = [] if policy is None else load_policy(policy, table.columns).resolve(table.columns)
     return declared or infer_columns(table)
 
@@ -165,8 +151,6 @@ def _name(columns: list[Column], role: Role) -> str | None:
 
 def _unread(table: pl.DataFrame, output: FilePath) -> list[str]:
     """Say which columns a file without types gives back in another type: the rest decided it."""
-    from tulle.io.read import read_schema
-
     found = read_schema(output)
     other = [name for name in table.columns if found[name] != table.schema[name]]
     if not other:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tulle._brokers import broker_at, is_broker
 from tulle._commands._columns import unit_notes
-from tulle._commands._decision import Refused, check_accepted
+from tulle._commands._decision import Done, Refused, check_accepted
 from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
 from tulle._commands._stream_status import LEFT_OUT, counts_of, write_metrics
@@ -22,14 +22,14 @@ from tulle._files import refuse_existing
 from tulle._plurals import counted
 from tulle._progress import bar, log
 from tulle._random import seed_policy
+from tulle._report.model import Result, Verdict
+from tulle.auditing.audit import Audit
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey, SigningKey
 from tulle.table.schema import Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
-    from tulle._report.model import Result, Verdict
-    from tulle.auditing.audit import Audit
     from tulle.stream._checkpoints import Checkpoint, Resumption, StreamTally
     from tulle.stream._sources import Lines, Position, Source
 
@@ -207,13 +207,6 @@ _MOST_PENDING = 10_000  # refused lines, before a checkpoint writes them
 BATCH = 50_000  # lines condensed at a time, of which a source keeps a block of bytes at most
 
 
-class Streamed(NamedTuple):
-    summary: dict[str, Any]
-    snapshots: list[dict[str, Any]]
-    notes: list[str]
-    verdict: Verdict
-
-
 def stream(
     source: str,
     output: str | os.PathLike[str],
@@ -222,6 +215,7 @@ def stream(
     policy: str | os.PathLike[str] | None = None,
     target: str | None = None,
     levels: str | None = None,
+    person: str | None = None,
     kind: str | None = None,
     follow: bool = False,
     restart: str | None = None,
@@ -234,7 +228,7 @@ def stream(
     force: bool = False,
     command: str = "",
     **options: Any,
-) -> Streamed:
+) -> Done:
     """Condense a stream until it ends, or until the process is asked to stop.
 
     Where the ``state`` file exists, the stream resumes from it. ``output`` is the folder of the
@@ -247,7 +241,7 @@ def stream(
     if report is not None and not Path(state).exists():  # a stream that resumes renews its report
         refuse_existing(report, force=force)
     signer = signing_key(sign_key)
-    settings = Settings(policy, target, levels, options)
+    settings = Settings(policy, target, levels, person, options)
 
     from tulle.stream._checkpoints import Checkpoint, locked
 
@@ -263,10 +257,9 @@ def stream(
                 if report is not None:
                     with bar("Auditing", None):
                         done = done._replace(verdict=run.report(report, command))
-            if done.verdict["privacy"]["level"] == "bad" and not accepted:
-                raise Refused(
-                    done.verdict, f"the snapshots in {output} are there: do not send them"
-                )
+            verdict = done.verdict
+            if verdict is not None and verdict["privacy"]["level"] == "bad" and not accepted:
+                raise Refused(verdict, f"the snapshots in {output} are there: do not send them")
             return done
         finally:
             run.close()
@@ -370,7 +363,7 @@ class _Run:
         if self.source is not None:
             self.source.close()
 
-    def finish(self) -> Streamed:
+    def finish(self) -> Done:
         """Write a last snapshot if there is anything new to show, and return the summary."""
         if self.intake.seen > self.tally.shown:
             self._show()
@@ -384,17 +377,15 @@ class _Run:
             "left_out": Schema(self.settings.columns).named(*LEFT_OUT),
         }
         notes = notes_of(self.intake, self.source, sealed=self.checkpoint.waiting != "omit")
-        return Streamed(summary, self.written, notes, self._unattacked())
+        return Done(summary, {"releases": self.written}, notes, self._unattacked())
 
     def _unattacked(self) -> Verdict:
         from tulle._commands._stream_snapshots import unattacked
-        from tulle.auditing.audit import Audit
 
         return Audit(unattacked(self.settings.options.k)).verdict
 
     def report(self, path: str | os.PathLike[str], command: str) -> Verdict:
         from tulle._commands._stream_snapshots import stream_result
-        from tulle.auditing.audit import Audit
 
         assert self.source is not None
         if self.intake.condenser is None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
+
+from tulle import _report as reports
 from tulle._checks import check_choice
 from tulle._choices import TUNED_FOR
 from tulle._commands._columns import column_of, names_classes, plan_columns, without_opaque
@@ -15,16 +18,17 @@ from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, writing_beside
 from tulle._commands.condense import condense
 from tulle._commands.split import drawn_apart
+from tulle._random import seed_policy
+from tulle._report.model import Chart, Level, Result, Verdict
 from tulle._report.words import number
+from tulle._types import FilePath
+from tulle.condense.class_condenser import ClassCondenser
+from tulle.condense.condenser import Condenser
 from tulle.errors import ParameterError
 from tulle.io._formats import display_name, format_of
 from tulle.table.schema import Column, Role
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
-    import polars as pl
-
-    from tulle._report.model import Chart, Level, Result, Verdict
-    from tulle._types import FilePath
     from tulle.tuning import GroupSizeSearch
 
 _NOT_OF_SEARCH = ("miner", "grouping", "synthesis", "target_weight", "holdout", "seed")
@@ -106,8 +110,6 @@ def tune(
     if options.on_command_line("sizes") and options.strategy != "grid":
         raise ParameterError("--sizes is for --strategy grid: pass that as well")
 
-    from tulle import _report as reports
-
     looked = look_at(source, options.seed)
     table = looked.table
     if looked.sampled and options.holdout is not None:
@@ -116,8 +118,7 @@ def tune(
             "than that: drop it"
         )
     columns = plan_columns(table, options, target=target)
-    table = without_opaque(table, columns)
-    columns = [column for column in columns if column.name in table.columns]
+    table, columns = without_opaque(table, columns)
     aim = _target(columns)
     rows = drawn_apart(table, columns, options, options.holdout, options.seed)
     members = table if rows is None else table[rows.members]
@@ -139,7 +140,7 @@ def tune(
             accept_risk=accept_risk,
             force=force,
         )
-        made = made._replace(verdict=released.audit.verdict)
+        made = made._replace(verdict=released.verdict)
     if report is not None:
         there = f"the search chose groups of {search.best_k_:,}"
         if output is not None:
@@ -166,8 +167,6 @@ def _searched(
     table: pl.DataFrame, columns: list[Column], aim: Column, options: Tuning, condensing: Condensing
 ) -> GroupSizeSearch:
     """Search for the size of the condensation that ``[condense]`` and the options describe."""
-    from tulle.condense.class_condenser import ClassCondenser
-    from tulle.condense.condenser import Condenser
     from tulle.tuning import GroupSizeSearch
     from tulle.tuning.search import miner_named
 
@@ -251,8 +250,6 @@ def _class_curves(search: GroupSizeSearch) -> list[Chart]:
 
 
 def _report(search: GroupSizeSearch, made: Tuned, command: str, seed: int | None) -> Result:
-    from tulle._random import seed_policy
-
     table = [[row[name] for name in _WORDS] for row in made.results]
     return {
         "title": "Which group size?",

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tulle._commands._decision import Done
 from tulle._commands._sources import sources_read
+from tulle._types import FilePath
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.io._formats import display_name, existing_file
 from tulle.keys import PublicKey
 from tulle.releases import has_manifest, read_manifest, verify_release
-
-if TYPE_CHECKING:
-    from tulle._types import FilePath
-
-
-class Verified(NamedTuple):
-    summary: dict[str, Any]
-    rows: list[dict[str, Any]]
-
-    def refuse_broken(self) -> None:
-        """Raise an error that names the checks that failed."""
-        broken = [row["check"] for row in self.rows if row["holds"] is not True]
-        if broken:
-            raise PrivacyError(f"{self.summary['release']} fails: {'; '.join(broken)}")
 
 
 def verify(
@@ -32,7 +19,7 @@ def verify(
     *,
     source: FilePath | None = None,
     source_key: FilePath | None = None,
-) -> Verified:
+) -> Done:
     """Check a release; one whose manifest is there but unreadable is broken, not missing."""
     owner = None if key is None else PublicKey.load(key)
     if source_key is not None and source is None:
@@ -52,4 +39,11 @@ def verify(
         "created": manifest.created,
         "holds": all(row["holds"] is True for row in rows),
     }
-    return Verified(summary, rows)
+    return Done(summary, {"checks": rows}, [])
+
+
+def refuse_broken(checked: Done) -> None:
+    """Raise an error that names the checks that failed."""
+    broken = [row["check"] for row in checked.tables["checks"] if row["holds"] is not True]
+    if broken:
+        raise PrivacyError(f"{checked.summary['release']} fails: {'; '.join(broken)}")

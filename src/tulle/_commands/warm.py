@@ -13,28 +13,26 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from tulle._attacks.records import Records, nearest
+from tulle._commands._decision import Done
 from tulle._progress import bar
+from tulle.condense.condenser import Condenser
 from tulle.errors import DataError, PrivacyWarning
-
-if TYPE_CHECKING:
-    from tulle.transactions.baskets import Transactions
+from tulle.rules._search import Impact
+from tulle.rules._sensitive import MinedRules
+from tulle.rules.mine import mine_rules
+from tulle.transactions.baskets import Transactions
+from tulle.transactions.fimi import read_fimi
 
 _MANY = 4_000  # records: more than are searched without a compiler
 
 
-class Warmed(NamedTuple):
-    """What is ready now, and where it is kept."""
-
-    summary: dict[str, Any]
-    kernels: list[dict[str, Any]]
-
-
-def warm() -> Warmed:
+def warm() -> Done:
     """Compile every kernel that is not yet compiled, and keep it on disk."""
     begin = time.perf_counter()
     with bar("compiling kernels", len(_WORK)) as advance, warnings.catch_warnings():
@@ -53,7 +51,7 @@ def warm() -> Warmed:
         "compiled_now": sum(row["compiled_now"] for row in kernels),
         "seconds": time.perf_counter() - begin,
     }
-    return Warmed(summary, kernels)
+    return Done(summary, {"kernels_ready": kernels}, [])
 
 
 def _ready() -> list[dict[str, Any]]:
@@ -76,8 +74,6 @@ def _ready() -> list[dict[str, Any]]:
 
 
 def _condensing(rng: np.random.Generator) -> None:
-    from tulle.condense.condenser import Condenser
-
     numbers = rng.normal(size=(_MANY, 3))
     numbers[:40] *= 30.0  # far out: their groups look for members everywhere
     table = pl.DataFrame(numbers, schema=["a", "b", "c"]).with_columns(
@@ -89,8 +85,6 @@ def _condensing(rng: np.random.Generator) -> None:
 
 
 def _attacking(rng: np.random.Generator) -> None:
-    from tulle._attacks.records import Records, nearest
-
     records = Records.of_numbers(rng.normal(size=(_MANY, 3)))
     nearest(records, records)
 
@@ -98,17 +92,14 @@ def _attacking(rng: np.random.Generator) -> None:
 def _streaming(rng: np.random.Generator) -> None:
     from tulle.stream.condenser import StreamCondenser
 
-    condenser = StreamCondenser(2, random_state=rng)
-    condenser.partial_fit(rng.normal(size=(3 * _MANY, 3)))
+    condenser, levels = StreamCondenser(2, random_state=rng), np.full(_MANY, 2)
+    levels[2_000:2_030], levels[2_010] = 9, 17  # waits for a group of so many
+    condenser.partial_fit(rng.normal(size=(_MANY, 3)), levels=levels)
     condenser.sample()
 
 
 def _mining(rng: np.random.Generator) -> None:
-    from tulle.rules._search import Impact
-    from tulle.rules._sensitive import MinedRules
     from tulle.rules.hider import RuleHider
-    from tulle.rules.mine import mine_rules
-    from tulle.transactions.fimi import read_fimi, write_fimi
 
     few, many = _baskets(rng, 16, 0.7), _baskets(rng, 1_000, 0.006)
     mine_rules(many, 20, Fraction(1, 10))
@@ -120,15 +111,12 @@ def _mining(rng: np.random.Generator) -> None:
     impact.lost(kept, rows)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made-up.dat"
-        with path.open("wb") as file:
-            write_fimi(few, file)
+        path.write_text("1 2\n")
         read_fimi(path)
 
 
 def _baskets(rng: np.random.Generator, n_items: int, share: float) -> Transactions:
     """Draw baskets that hold each item with the same chance, in falling order, to be sorted."""
-    from tulle.transactions.baskets import Transactions
-
     held = rng.random((5 * _MANY, n_items)) < share
     starts = np.concatenate(([0], np.cumsum(held.sum(axis=1))))
     falling = n_items - 1 - np.nonzero(held)[1]

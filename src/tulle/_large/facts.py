@@ -119,7 +119,7 @@ class KeyCount:
 
     @property
     def distinct(self) -> int:
-        """Return how many different contents there are, to some 2 % if there are many."""
+        """How many different contents there are, to some 2 % if there are many."""
         if len(self._smallest) < _KEYS:
             return len(self._smallest)
         return round((_KEYS - 1) / (int(self._smallest[-1]) / 2.0**64))

@@ -209,12 +209,12 @@ class BlockPlan:
 
     @property
     def firsts(self) -> Ints:
-        """Return the first block of each unit, and how many blocks there are."""
+        """The first block of each unit, and how many blocks there are."""
         return np.cumsum([0, *self.blocks.tolist()])
 
     @cached_property
     def attacked(self) -> set[int]:
-        """Return the blocks that are attacked: one of each unit, as far as memory allows."""
+        """The blocks that are attacked: one of each unit, as far as memory allows."""
         rng = np.random.default_rng([*self.seed, 2**32 + 1])
         order, firsts = rng.permutation(len(self.blocks)), self.firsts
         sizes = np.cumsum((self.units.records / self.blocks)[order])
@@ -433,7 +433,7 @@ class PartedRelease(GroupAttributes):
 
     @property
     def _synthesis(self) -> Shape | Papers | LinkedRows:
-        """Return a synthesis whose sentence holds for every record."""
+        """A synthesis whose sentence holds for every record."""
         synthesis = self.plan.condenser._unfitted(self.plan.settled.person)
         synthesis.shown = self.rests_on_
         return synthesis

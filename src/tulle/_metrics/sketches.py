@@ -1,4 +1,4 @@
-"""What sketches lose: the error of dot products against its prediction, and lost neighbours."""
+"""What sketches lose: the error of dot products against its prediction, neighbours and classes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._types import Floats
+from tulle._types import Floats, Ints
 from tulle.sketch._neighbours import dot_variance
 from tulle.sketch.sketches import Sketches
 
@@ -19,7 +19,7 @@ class DotErrors(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Return the root mean square of measured over predicted; 1 if the theory is right."""
+        """The root mean square of measured over predicted; 1 if the theory is right."""
         sure = self.predicted > 0
         return float(np.sqrt(np.mean((self.measured[sure] / self.predicted[sure]) ** 2)))
 
@@ -36,6 +36,42 @@ def dot_errors(
     truth = np.asarray(x.multiply(y).sum(axis=1)).ravel()
     predicted = np.sqrt(np.maximum(dot_variance(x, y) / common, 0.0))
     return DotErrors(predicted, products.sum(axis=1) / common - truth)
+
+
+_VOTES = 25  # neighbours that tell a class
+_LEARNABLE = 0.1  # of what saying the commonest class leaves to be told
+_TESTED = 500  # records whose class is told
+
+
+def classes_kept(released: Sketches, records: Any, codes: Ints, rng: np.random.Generator) -> float:
+    """Compute how much of what the nearest records tell of a class the nearest sketches tell.
+
+    Both are counted beyond always naming the commonest class; records without a class have the
+    code -1. NaN where the records themselves tell next to nothing.
+    """
+    from tulle.sketch.miners import SketchKNeighborsClassifier
+
+    rows = np.flatnonzero(~released.suppressed & (codes >= 0))
+    rows = rows[rng.permutation(len(rows))]
+    test, train = np.split(rows, [min(len(rows) // 3, _TESTED)])
+    if not len(test):
+        return float("nan")
+    sizes = np.bincount(codes[train])
+    usual = float(np.mean(codes[test] == sizes.argmax()))
+    matrix = records[train].astype(np.float64)
+    norms = np.sqrt(np.maximum(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel(), 1e-12))
+    right = 0
+    for row in test:
+        cosines = (matrix @ records[[row]].astype(np.float64).T).toarray().ravel() / norms
+        near = np.argsort(-cosines, kind="stable")[:_VOTES]
+        votes = np.bincount(codes[train][near], cosines[near] ** 4)
+        right += int(votes.argmax() == codes[row])
+    told = right / len(test) - usual
+    if told <= _LEARNABLE * (1 - usual):
+        return float("nan")
+    miner = SketchKNeighborsClassifier(_VOTES).fit(released[train], codes[train])
+    seen = float(np.mean(miner.predict(released[test]) == codes[test])) - usual
+    return max(0.0, seen / told)
 
 
 def neighbour_recall(

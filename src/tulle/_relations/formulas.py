@@ -80,7 +80,7 @@ class Numbers:
 
     @property
     def levels(self) -> Ints:
-        """Return how many different numbers each column has."""
+        """How many different numbers each column has."""
         return np.array([len(np.unique(one[~np.isnan(one)])) for one in self.sample.T])
 
     def formulas(self, taken: Collection[str]) -> Iterator[Candidate]:

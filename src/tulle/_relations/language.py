@@ -80,7 +80,7 @@ class ColumnRule:
 
     @property
     def columns(self) -> list[str]:
-        """Return the columns that the rule names."""
+        """The columns that the rule names."""
         return list(dict.fromkeys(name for part in self.parts for name in columns_of(part)))
 
 

@@ -88,7 +88,7 @@ class Plan:
 
     @property
     def made(self) -> set[str]:
-        """Return the columns that are made at the end."""
+        """The columns that are made at the end."""
         return {step.target for step in self.steps if not isinstance(step, Blanked)}
 
     def values(self, frame: pl.DataFrame) -> Values:

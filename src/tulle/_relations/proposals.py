@@ -59,7 +59,7 @@ class Proposal:
 
     @property
     def reason(self) -> str:
-        """Return the counts in words."""
+        """The counts in words."""
         if not self.exceptions:
             return f"holds in all of {counted(self.records, 'record')}"
         return f"holds in all but {self.exceptions:,} of {counted(self.records, 'record')}"
@@ -124,7 +124,7 @@ class Evidence:
 
     @property
     def chance(self) -> float:
-        """Return how many people would break a rule by chance if it meant nothing."""
+        """How many people would break a rule by chance if it meant nothing."""
         return self.least + _SURELY * (self.spare or 0.0)
 
     def allows(self, exceptions: float, people: float) -> bool:

@@ -49,7 +49,7 @@ class Computed:
 
     @property
     def sources(self) -> list[str]:
-        """Return the columns that must be there before."""
+        """The columns that must be there before."""
         return list(dict.fromkeys(columns_of(self.formula)))
 
     def make(self, values: Values, drawn: dict[str, Any], rng: np.random.Generator) -> Floats:
@@ -101,7 +101,7 @@ class Chosen:
 
     @property
     def sources(self) -> list[str]:
-        """Return the columns that must be there before: none."""
+        """The columns that must be there before: none."""
         return []
 
     def make(

@@ -115,6 +115,8 @@ def _measured(result: Result) -> list[tuple[Level, Limit, float]]:
         for limit in LIMITS
         for value in [result["metrics"].get(limit.measure)]
         if value is not None and math.isfinite(value)
+        # whoever keeps labels next to sketches wants them learnt, and not single neighbours found
+        if limit.measure != "neighbour_recall" or "classes_kept" not in result["metrics"]
         for level in [_level(limit, value, result["compared"])]
     ]
     return sorted(judged, key=lambda row: _RANKS[row[0]])

@@ -243,6 +243,7 @@ _ATTACK_IT = "attack it: tulle audit ORIGINAL RELEASE --control CONTROL"
 def completed(result: Result) -> Result:
     """Add the parts that a result does not have, and the words that its blocks leave out."""
     whole: dict[str, Any] = {
+        "title": result["title"],  # comes first: by its first line a report is known as one
         **dict.fromkeys(_EMPTY["str"], ""),
         **{name: [] for name in _EMPTY["list"]},
         **{name: {} for name in _EMPTY["dict"]},

@@ -126,7 +126,8 @@ def _steps(result: Result) -> tuple[str, ...]:
         "would cost use, a smaller one privacy.",
         result["remedy"]
         or "See what each delta costs (tulle sketch --target-risk lists its trials): one that "
-        f"hides more would cost use, one that hides less privacy. {CLASSES}",
+        "hides more would cost use, one that hides less privacy."
+        + ("" if "classes_kept" in result["metrics"] else f" {CLASSES}"),
     )
 
 

@@ -55,6 +55,7 @@ STEPS = 64  # that a score is cut into, at the quantiles of a normal distributio
 _RIDGE = 0.01  # at least, in variances of a column
 _MOST_COLUMNS = 32  # that trees of one column split on, besides its score
 _MOST = 3  # scores of a category: one for each of its commonest values
+_FEWEST_DRAWN = 1000  # rows at once: less costs more time than it is worth
 
 
 # Condensed groups as the synthesis keeps them: a count and a mean each, and one covariance.
@@ -151,6 +152,10 @@ class ShapeModel:
         """Draw ``n`` rows and return their columns in the order of the table that was fitted."""
         self.verify()
         n = self.n_rows if n is None else n
+        most = max(self.n_rows, _FEWEST_DRAWN)
+        if n > most:  # points are handed out finer the more there are: outliers would differ
+            parts = [self.sample(min(most, n - start), rng) for start in range(0, n, most)]
+            return [np.concatenate(column) for column in zip(*parts)]
         drawn, own = self._draw_cells(n, rng), spawn(rng, len(self.columns))
         values: list[Floats | Ints] = on_all_cores(
             lambda place: self.columns[place].decode(drawn[place][0], own[place], drawn[place][1]),

@@ -160,7 +160,7 @@ class _Growing:
 
     @property
     def best(self) -> int:
-        """Return how many trees the people apart are served best by."""
+        """How many trees the people apart are served best by."""
         return int(np.argmax(self.gains))
 
     def grow(self) -> bool:

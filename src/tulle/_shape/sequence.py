@@ -73,12 +73,12 @@ class Sequences(NamedTuple):
 
     @property
     def begin(self) -> Ints:
-        """Return where the rows of each parent begin."""
+        """Where the rows of each parent begin."""
         return np.cumsum(self.counts) - self.counts
 
     @property
     def place(self) -> Ints:
-        """Return the place of each row among those of its parent."""
+        """The place of each row among those of its parent."""
         return np.arange(len(self.parent)) - self.begin[self.parent]
 
     @classmethod

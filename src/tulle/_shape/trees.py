@@ -9,7 +9,9 @@ between cells, so a threshold is never one person's value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +73,7 @@ class Forest:
 
     @property
     def fewest(self) -> int:
-        """Return how many people the smallest leaf holds at least."""
+        """How many people the smallest leaf holds at least."""
         return min(tree.fewest for tree in self.trees)
 
     def draw(self, features: NDArray[np.uint8], rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -121,17 +123,17 @@ def fit_forest(
     share = 1.0 if exact else grown_on
     times = _times(cells, target, owners, k, rng)
     seen = (target.as_states(), target.order()) if view is None else view
+    grown = partial(
+        _grow, features, sizes, ordered, seen, cells, owners, least=least, most=most,
+        grown_on=share,
+    )  # fmt: skip
     if owners.people is None:
         evidence = float(np.clip(owners.weights.sum() / (2 * k * _LEAVES), *_EVIDENCE))
     else:
-        evidence = _of_several(
-            features, sizes, ordered, seen, cells, owners, least, most, share, rng
-        )
+        evidence = _of_several(grown, features, cells, owners, share, rng)
 
     def fitted(own: np.random.Generator) -> Tree:
-        split, left, goes_left = _grow(
-            features, sizes, ordered, seen, cells, owners, least, most, share, evidence, own
-        )
+        split, left, goes_left = grown(evidence=evidence, rng=own)
         leaf = leaves_of(features, split, goes_left, left)
         split, leaf = _hold_enough(split, left, leaf, owners, least)
         if demand is not None:
@@ -145,14 +147,10 @@ def fit_forest(
 
 
 def _of_several(
+    grown: Callable[..., tuple[Ints, Ints, NDArray[np.uint8]]],
     features: NDArray[np.uint8],
-    sizes: Ints,
-    ordered: Flags,
-    view: tuple[Ints, Floats],
     cells: Ints,
     owners: Owners,
-    least: int,
-    most: int | None,
     grown_on: float,
     rng: np.random.Generator,
 ) -> float:
@@ -167,19 +165,17 @@ def _of_several(
     size, found = int(cells.max(initial=0)) + 1, _OF_SEVERAL[-1]
     if not apart.any() or apart.all() or not features.shape[1]:
         return found
-    best, weights, grown = -np.inf, owners.weights, ~apart
-    overall = np.bincount(cells[grown], weights[grown], size) / max(weights[grown].sum(), 1e-12)
+    best, weights, among = -np.inf, owners.weights, ~apart
+    overall = np.bincount(cells[among], weights[among], size) / max(weights[among].sum(), 1e-12)
     for evidence in _OF_SEVERAL[::-1]:  # of two that serve alike, the coarser
         own = np.random.default_rng(seed)  # grown on the same people
-        split, left, goes_left = _grow(
-            features, sizes, ordered, view, cells, owners, least, most, grown_on, evidence, own
-        )
+        split, left, goes_left = grown(evidence=evidence, rng=own)
         leaf = leaves_of(features, split, goes_left, left)
-        pairs, place = np.unique(leaf[grown] * size + cells[grown], return_inverse=True)
+        pairs, place = np.unique(leaf[among] * size + cells[among], return_inverse=True)
         wanted = leaf[apart] * size + cells[apart]
         at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
-        held = np.where(pairs[at] == wanted, np.bincount(place, weights[grown])[at], 0.0)
-        totals = np.bincount(leaf[grown], weights[grown], len(split))[leaf[apart]]
+        held = np.where(pairs[at] == wanted, np.bincount(place, weights[among])[at], 0.0)
+        totals = np.bincount(leaf[among], weights[among], len(split))[leaf[apart]]
         chances = (held + overall[cells[apart]]) / (totals + 1)  # one person more, like all
         told = float(weights[apart] @ np.log(np.maximum(chances, 1e-9)))
         if told > best:

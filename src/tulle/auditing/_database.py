@@ -64,7 +64,7 @@ class Trait(NamedTuple):
 
     @property
     def entry(self) -> Column | Role:
-        """Return what an audit knows of it."""
+        """What an audit knows of it."""
         return Column(self.name, Kind.CATEGORY, self.role) if self.word else self.role
 
 

@@ -40,7 +40,7 @@ class Associations(NamedTuple):
 
     @property
     def behind_each(self) -> dict[str, int]:
-        """Return the same by column name."""
+        """The same by column name."""
         return dict(zip(self.names, self.behind.tolist()))
 
 

@@ -109,7 +109,6 @@ def attack_linked_splits(
     *,
     most: int,
     quick: bool = True,
-    patient: bool = False,
 ) -> Splits:
     """Make ``count`` releases of several tables, each of other two thirds of so many people.
 
@@ -124,7 +123,7 @@ def attack_linked_splits(
         return attacks_on_people(compared, own, quick=quick), compared.databases[1].n_people
 
     parts = partial(rotated, frame, PARTS, person="person", target=None, rng=rng)
-    return _pooled(parts, attacked, count, rng, patient=patient)
+    return _pooled(parts, attacked, count, rng)
 
 
 def _pooled(
@@ -133,7 +132,7 @@ def _pooled(
     count: int,
     rng: np.random.Generator,
     *,
-    patient: bool,
+    patient: bool = False,
 ) -> Splits:
     """Attack releases of parts in turn, and pool what was found by attack."""
     parts: list[Rows] = []
@@ -259,13 +258,13 @@ def audit_of_splits(
     looked_at = tables if people is None else people.aligned(True, numbered=True)[0]
     attacks = [*splits.attacks, *attack_file(looked_at, splits, spawn(rng, 1)[0])]
     if people is None:
-        found = audited(tables, seed, attacks=attacks, quick=quick, **told)
+        audit = audited(tables, seed, attacks=attacks, quick=quick, **told)
     else:
-        found = audit_people(people, seed, attacks=attacks, quick=quick, **told)
+        audit = audit_people(people, seed, attacks=attacks, quick=quick, **told)
     parts = f"{counted(splits.releases, 'release')} of two thirds of the people, next to the rest"
     looked = "looked through for people's own records and numbers"
-    summary = found.result.get("summary", "").replace("no control", f"attacked in {parts}")
-    return found.extended(
+    summary = audit.result.get("summary", "").replace("no control", f"attacked in {parts}")
+    return audit.extended(
         summary=summary,
         splits=splits.releases,
         more_splits=bounds(tables.original.n_people, choosing=False, quick=False)[0],

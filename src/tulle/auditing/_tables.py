@@ -64,7 +64,7 @@ class Aligned:
 
     @property
     def present(self) -> tuple[Records, ...]:
-        """Return the tables that were given."""
+        """The tables that were given."""
         tables = (self.original, self.release, self.control, *self.earlier)
         return tuple(table for table in tables if table is not None)
 

@@ -98,7 +98,7 @@ class Audit:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the judgements on ``privacy`` and ``use``.
+        """The judgements on ``privacy`` and ``use``.
 
         Each has a ``level`` (good, caution, bad, undecided), a ``reason``, what to do ``next``,
         and ``details``.

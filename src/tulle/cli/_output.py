@@ -19,6 +19,7 @@ from tulle.errors import TulleError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tulle._commands._decision import Done
     from tulle._report.model import Verdict
 
 _WORD = 18  # single words up to this length are kept whole
@@ -84,6 +85,20 @@ def show(
         for note in notes:
             if note not in _warned():
                 console.print(printable(note), highlight=False, soft_wrap=True)
+
+
+def show_done(done: Done, title: str, *, as_json: bool, where: Sequence[str] = ()) -> None:
+    """Print what a command did, and ``where`` to look next."""
+    show(
+        done.summary, title=title, as_json=as_json, tables=done.tables, verdict=done.verdict,
+        notes=[*done.notes, *where],
+    )  # fmt: skip
+
+
+def show_release(done: Done, title: str, given: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what a releasing command did, and where its files are."""
+    where = where_to_look(given["output"], given["report"])
+    show_done(done, title, as_json=as_json, where=where)
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:

@@ -99,7 +99,7 @@ class GroupFacts:
 
     @property
     def loss(self) -> float:
-        """Return 100 SSQ / SST: the share of the variation that groups do not keep."""
+        """100 SSQ / SST: the share of the variation that groups do not keep."""
         total = float((self.squares - self.sums**2 / max(int(self.counts.sum()), 1)).sum())
         return 100.0 * float(self.within.sum()) / total if total > 1e-12 else 0.0
 

@@ -321,7 +321,7 @@ class Histories:
 
     @property
     def plans(self) -> dict[str, Plan]:
-        """Return how rules are kept in each table."""
+        """How rules are kept in each table."""
         return {self.name: self.people.plan} | {table.name: table.plan for table in self.tables}
 
     def rules_kept(self) -> list[RuleSummary]:
@@ -472,7 +472,7 @@ class LinkedRows:
 
     @property
     def plan(self) -> Plan:
-        """Return the rules that single rows of a release can be checked by."""
+        """The rules that single rows of a release can be checked by."""
         plans = [plan for part in self.parts for plan in part.plans.values()]
         rules = [
             one for plan in plans for one in plan.rules if {*one.rule.columns} <= {*self.columns}

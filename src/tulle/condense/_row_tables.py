@@ -230,7 +230,7 @@ class Sheet:
 
     @property
     def every(self) -> list[str]:
-        """Return all columns of the table, also those that are not released."""
+        """All columns of the table, also those that are not released."""
         return self.names or self.frame.columns
 
     @classmethod

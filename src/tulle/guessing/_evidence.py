@@ -85,14 +85,14 @@ class ColumnEvidence:
 
     @cached_property
     def whole(self) -> WholeNumbers | None:
-        """Return the whole numbers of the column without codes; None if it holds anything else."""
+        """The whole numbers of the column without codes; None if it holds anything else."""
         if not self.look.whole or self.look.boolean:
             return None
         return WholeNumbers.of(self.look.quantity().cast(pl.Int64).to_numpy())
 
     @property
     def apart(self) -> ColumnEvidence:
-        """Return the evidence about what tells people apart: of one row each, if that differs."""
+        """The evidence about what tells people apart: of one row each, if that differs."""
         return self.own or self
 
     @property
@@ -105,7 +105,7 @@ class ColumnEvidence:
 
     @property
     def unique(self) -> bool:
-        """Return whether nearly all values are different."""
+        """Whether nearly all values are different."""
         return self.look.present >= 2 and self.look.distinct >= UNIQUE * self.look.present
 
     @property
@@ -122,7 +122,7 @@ class ColumnEvidence:
 
     @property
     def few_each(self) -> bool:
-        """Return whether many values have as few rows as people have."""
+        """Whether many values have as few rows as people have."""
         return not self.few and not self.rows_each(VISITS + 1)
 
     # -- the name and the values together
@@ -134,7 +134,7 @@ class ColumnEvidence:
 
     @property
     def level(self) -> bool:
-        """Return whether small positive numbers are named like a privacy level."""
+        """Whether small positive numbers are named like a privacy level."""
         look, parts = self.look, set(self.words)
         named = parts == {"level"} or parts >= {"privacy", "level"}
         if not named or look.numbers is None or not look.whole or look.absent:
@@ -145,7 +145,7 @@ class ColumnEvidence:
 
     @property
     def weight(self) -> bool:
-        """Return whether numbers of which none is below 0 are named like survey weights."""
+        """Whether numbers of which none is below 0 are named like survey weights."""
         look = self.look
         if look.numbers is None or look.absent or look.unread or look.codes:
             return False
@@ -154,18 +154,18 @@ class ColumnEvidence:
 
     @cached_property
     def form(self) -> str:
-        """Return what nearly all values have the form of, if people can be known by it."""
+        """What nearly all values have the form of, if people can be known by it."""
         return form_of(self.look, self._sample)
 
     @property
     def nameable(self) -> bool:
-        """Return whether values can be names or numbers of people at all."""
+        """Whether values can be names or numbers of people at all."""
         look = self.look
         return look.times is None and not look.boolean and (self.text or look.whole)
 
     @property
     def names_people(self) -> bool:
-        """Return whether the column is called a name, of people or of nothing else."""
+        """Whether the column is called a name, of people or of nothing else."""
         called = "personal_name" in self.topics or {"name", "person"} <= self.topics
         alone = "name" in self.topics and not self.topics & {"place", "code", "work"}
         named = called or (alone and (self.many or self.words == ["name"]))
@@ -173,7 +173,7 @@ class ColumnEvidence:
 
     @property
     def reaches(self) -> str:
-        """Return what the name says of values by which people are reached or registered."""
+        """What the name says of values by which people are reached or registered."""
         if not self.nameable or not self.many or self.topics & {"measure", "count"}:
             return ""
         topic = next((t for t in ("contact", "official_number") if t in self.topics), None)
@@ -181,7 +181,7 @@ class ColumnEvidence:
 
     @property
     def numbered(self) -> bool:
-        """Return whether the column is named like a number of something, not a number of ..."""
+        """Whether the column is named like a number of something, not a number of ..."""
         counted = "count" in self.topics and bool(_OF & set(self.words))
         return self.nameable and "number" in self.topics and not counted
 
@@ -192,7 +192,7 @@ class ColumnEvidence:
 
     @cached_property
     def free_text(self) -> bool:
-        """Return whether texts are remarks: long, or named so and of several words."""
+        """Whether texts are remarks: long, or named so and of several words."""
         if self._sample is None or not self.text or self.look.times is not None:
             return False
         length = float(self._sample.str.len_chars().mean() or 0)  # type: ignore[arg-type]
@@ -206,7 +206,7 @@ class ColumnEvidence:
 
     @property
     def mostly_rare(self) -> bool:
-        """Return whether merging would put most rows of a category into the rest."""
+        """Whether merging would put most rows of a category into the rest."""
         rare: float = self.look.rare_rows
         if self.hierarchy and self._sample is not None and not self.few:
             common = self._sample.str.head(self.hierarchy[-1]).alias("v").value_counts(name="n")
@@ -216,7 +216,7 @@ class ColumnEvidence:
 
     @cached_property
     def hierarchy(self) -> tuple[int, ...]:
-        """Return the lengths of more general codes, if texts are codes of a known system."""
+        """The lengths of more general codes, if texts are codes of a known system."""
         if self._sample is None or not self.text or self.look.distinct < 3:
             return ()
         shares = (
@@ -227,7 +227,7 @@ class ColumnEvidence:
 
     @cached_property
     def scale(self) -> bool:
-        """Return whether texts are steps of a scale that people know, or words for no value."""
+        """Whether texts are steps of a scale that people know, or words for no value."""
         steps = [value for value in self._different if value not in self.off_scale]
         letters = all(len(step) == 1 for step in steps)
         named = bool(self.topics & {"performance", "order", "count", "measure"})  # grade, size
@@ -236,7 +236,7 @@ class ColumnEvidence:
 
     @cached_property
     def off_scale(self) -> tuple[str, ...]:
-        """Return the words for no value, unless the scale holds them: none, low, high."""
+        """The words for no value, unless the scale holds them: none, low, high."""
         if not self._different or places_on_scale(self._different) is not None:
             return ()
         return tuple(value for value in self._different if value.lower() in vocabulary().missing)
@@ -248,12 +248,12 @@ class ColumnEvidence:
 
     @property
     def stem(self) -> str:
-        """Return the name without the number of a question."""
+        """The name without the number of a question."""
         return re.sub(r"[\W_]*[0-9]+[a-z]?$", "", self.look.name)
 
     @property
     def battery(self) -> tuple[str, int, int] | None:
-        """Return what the questions of one battery share: the stem of the name, and the ends."""
+        """What the questions of one battery share: the stem of the name, and the ends."""
         whole = self.whole
         if whole is None or not (whole.enough and whole.few and whole.in_a_row) or self._named:
             return None
@@ -264,7 +264,7 @@ class ColumnEvidence:
 
     @property
     def _named(self) -> bool:
-        """Return whether the name says that numbers are a quantity or codes."""
+        """Whether the name says that numbers are a quantity or codes."""
         return bool(self.quantity or self.topics & {"sex", "origin", "place", "code", "postcode"})
 
     @property
@@ -273,19 +273,19 @@ class ColumnEvidence:
 
     @property
     def given(self) -> bool:
-        """Return whether whole numbers that are not codes were given to people or records."""
+        """Whether whole numbers that are not codes were given to people or records."""
         numbered = self.kind is not Kind.CATEGORY and self.apart.nature is Nature.GIVEN
         return numbered and not self.timed
 
     @property
     def unclear(self) -> bool:
-        """Return whether numbers may have been given, and neither name nor order deny it."""
+        """Whether numbers may have been given, and neither name nor order deny it."""
         unclear = self.kind is not Kind.CATEGORY and self.apart.nature is Nature.UNCLEAR
         return unclear and not self.quantity and not self.timed and not self.apart.series
 
     @property
     def timed(self) -> bool:
-        """Return whether whole numbers are years, or time stamps in a column named so."""
+        """Whether whole numbers are years, or time stamps in a column named so."""
         if self.whole is None or not self.topics & {"date", "birth"}:
             return False
         first, last = self.whole.ends
@@ -293,7 +293,7 @@ class ColumnEvidence:
 
     @property
     def series(self) -> bool:
-        """Return whether numbers go up and down in small steps from row to row: a time series."""
+        """Whether numbers go up and down in small steps from row to row: a time series."""
         if self.whole is None or self.whole.numbered_from_one:  # people, sorted
             return False
         values = self.look.quantity().cast(pl.Float64).to_numpy()

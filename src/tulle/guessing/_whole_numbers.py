@@ -68,12 +68,12 @@ class WholeNumbers:
 
     @property
     def running(self) -> bool:
-        """Return whether these are all numbers from the first to the last, once each."""
+        """Whether these are all numbers from the first to the last, once each."""
         return self.size == self.rows == self.ends[1] - self.ends[0] + 1
 
     @property
     def years(self) -> bool:
-        """Return whether numbers are some years of our time, most of them next to each other."""
+        """Whether numbers are some years of our time, most of them next to each other."""
         first, last = self.ends
         ours = first >= 1900 and last <= 2100 and last - first < 2 * self.size
         return ours and self.rows >= 3 * self.size
@@ -101,7 +101,7 @@ class WholeNumbers:
 
     @property
     def unrepeated(self) -> bool:
-        """Return whether repeats are missing that would have to be there."""
+        """Whether repeats are missing that would have to be there."""
         return self.expected >= _SURE and self.rows - self.size <= _HARDLY * self.expected
 
     @property
@@ -110,12 +110,12 @@ class WholeNumbers:
 
     @property
     def sparse(self) -> bool:
-        """Return whether numbers are so far apart that not even measurements would repeat."""
+        """Whether numbers are so far apart that not even measurements would repeat."""
         return self.expected < _SURE
 
     @property
     def repeats_like_people(self) -> bool:
-        """Return whether numbers repeat more often than measurements, all about as often."""
+        """Whether numbers repeat more often than measurements, all about as often."""
         some = self.size > _MANY and self.rows <= VISITS * self.size
         alike = int(self.counts.max()) <= 10 * self.rows / self.size  # a keen visitor
         often = self.rows - self.size >= 3 * self.expected
@@ -125,7 +125,7 @@ class WholeNumbers:
 
     @property
     def numbered_from_one(self) -> bool:
-        """Return whether hundreds of numbers begin at 0 or 1 and are spread evenly."""
+        """Whether hundreds of numbers begin at 0 or 1 and are spread evenly."""
         some = self.size > _DAYS and self.rows <= _MANY * self.size and self.ends[0] in (0, 1)
         even = self.counts.max() <= 20 * self.rows / self.size
         rows = np.repeat(self.different, self.counts)
@@ -136,12 +136,12 @@ class WholeNumbers:
 
     @cached_property
     def measured(self) -> bool:
-        """Return whether numbers are negative, round, skewed or heaped: not given to people."""
+        """Whether numbers are negative, round, skewed or heaped: not given to people."""
         return self.ends[0] < 0 or self._rounded or _is_heaped(self._places(self.different))
 
     @property
     def _rounded(self) -> bool:
-        """Return whether more than a tenth are tens: by 5 points, and by 5 standard deviations."""
+        """Whether more than a tenth are tens: by 5 points, and by 5 standard deviations."""
         tens = float((self.different % 10 == 0).mean())
         return tens >= 0.15 and tens > 0.1 + 5 * np.sqrt(0.09 / self.size)
 
@@ -161,14 +161,14 @@ class WholeNumbers:
 
     @property
     def falling(self) -> bool:
-        """Return whether frequencies fall from the first values on, from 0 or to hardly any."""
+        """Whether frequencies fall from the first values on, from 0 or to hardly any."""
         early = int(np.argmax(self.counts)) <= self.size // 3
         to_nothing = self.ends[0] == 0 or self.counts[-1] < 0.02 * self.counts.max()
         return self.size >= 4 and self.ends[0] >= 0 and self.peaks <= 1 and early and to_nothing
 
     @property
     def gapped_digits(self) -> bool:
-        """Return whether digits are left out in between, as codes do and answers do not."""
+        """Whether digits are left out in between, as codes do and answers do not."""
         steps = np.diff(self.different)
         gaps = int(steps.sum()) - len(steps)
         digits = self.ends[0] >= 0 and self.ends[1] <= 9
@@ -176,7 +176,7 @@ class WholeNumbers:
 
     @property
     def in_a_row(self) -> bool:
-        """Return whether steps are all the same, or small from 0 or 1 on."""
+        """Whether steps are all the same, or small from 0 or 1 on."""
         small = self.ends[0] in (0, 1) and self.ends[1] <= _LIST
         return self._even or (small and bool(np.all(np.diff(self.different) <= 3)))
 
@@ -188,7 +188,7 @@ class WholeNumbers:
 
     @property
     def codes(self) -> bool:
-        """Return whether hardly any of the possible numbers occur, at irregular rates."""
+        """Whether hardly any of the possible numbers occur, at irregular rates."""
         possible = (self.ends[1] - self.ends[0]) / self._step + 1
         if self.rows < VISITS * self.size or possible < 3 * self.size or np.median(self.counts) < 5:
             return False
@@ -198,7 +198,7 @@ class WholeNumbers:
 
     @property
     def listed(self) -> bool:
-        """Return whether numbers are places in a list: frequencies up and down, tens left out."""
+        """Whether numbers are places in a list: frequencies up and down, tens left out."""
         if self.size > _LIST or self.rows < VISITS * self.size or self.ends[0] not in (0, 1):
             return False
         odd = self.counts[self.different % 5 != 0]  # people like to answer 10 and 20

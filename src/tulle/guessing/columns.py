@@ -71,7 +71,7 @@ class Guess:
 
     @property
     def action(self) -> str:
-        """Return what will become of the column."""
+        """What will become of the column."""
         return (_UNSURE if self.needs_decision else _ACTIONS)[self.column.role]
 
 

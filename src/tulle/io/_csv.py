@@ -385,8 +385,8 @@ def _head(path: Path, blocks: Iterator[bytes]) -> tuple[CsvReader, int, bytes]:
 
 
 def _after_blank_lines(block: bytes, start: int) -> int:
-    found = _BLANK_LINES.match(block, start)
-    return start if found is None else found.end()
+    match = _BLANK_LINES.match(block, start)
+    return start if match is None else match.end()
 
 
 def _record_end(block: bytes, start: int) -> int:

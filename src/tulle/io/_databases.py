@@ -1,4 +1,4 @@
-"""Several tables at once: a folder of files, a file of SQLite or DuckDB, a PostgreSQL database.
+"""Several tables at once: a folder of files, a file of SQLite or DuckDB, a database on a server.
 
 A folder can also be one table in several parts. Parts have the same columns; files of which no two
 have the same columns are tables of their own.
@@ -46,7 +46,7 @@ def is_database(source: Source) -> bool:
 
 
 def tables_of(source: Source) -> dict[str, Source]:
-    """Find the tables of a folder, of a file of SQLite or DuckDB, or of a PostgreSQL database."""
+    """Find the tables of a folder, of a file of SQLite or DuckDB, or of a database on a server."""
     if not is_sql(source) and Path(source).is_dir():
         return dict(_files(Path(source)))
     uri = _uri(source)

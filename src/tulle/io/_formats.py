@@ -47,8 +47,8 @@ _QUERY = re.compile(
     r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values)[\s(\"'*\[/]", re.IGNORECASE | re.DOTALL
 )
 _NO_NAME = re.compile(r"[\n'\"=<>*;/]")  # in the name of a table; literals stand among these
-_SQL = re.compile(r"(sqlite|postgresql|postgres|duckdb)://", re.IGNORECASE)
-_NO_DRIVER = re.compile(r"(mysql|mariadb)\w*(\+\w+)?://", re.IGNORECASE)
+_MYSQL = re.compile(r"(mysql|mariadb)(\+\w+)?://", re.IGNORECASE)  # as SQLAlchemy names drivers
+_SQL = re.compile(rf"(sqlite|postgresql|postgres|duckdb)://|{_MYSQL.pattern}", re.IGNORECASE)
 
 
 def format_of(source: Source) -> Format:
@@ -61,11 +61,6 @@ def format_of(source: Source) -> Format:
     """
     if is_sql(source):
         return Format.SQL
-    if _NO_DRIVER.match(os.fspath(source)):
-        raise DataError(
-            "MySQL and MariaDB are not read: write the table to a file first, as with `mysql "
-            '--batch -e "SELECT ..." > table.tsv`, and give that'
-        )
     parts = parts_of(source)
     if parts:
         return format_of(parts[0])
@@ -82,6 +77,8 @@ def format_of(source: Source) -> Format:
 def refuse_read_only(target: Source) -> None:
     name = os.fspath(target).lower()
     other = {"duckdb:": "Parquet, which DuckDB reads", ".sas7bdat": "SAS transport, .xpt"}
+    if is_mysql(target):
+        other[name[:5]] = "CSV, which LOAD DATA takes"
     for mark, instead in other.items():
         if name.startswith(mark) or name.endswith(mark):
             raise DataError(f"{display_name(target)}: it is read, not written: write {instead}")
@@ -114,6 +111,10 @@ def by_extension(path: Path) -> Format | None:
 
 def is_sql(source: Source) -> bool:
     return isinstance(source, str) and _SQL.match(source) is not None
+
+
+def is_mysql(source: Source) -> bool:
+    return _MYSQL.match(os.fspath(source)) is not None
 
 
 def split_sheet(source: Source) -> tuple[str, str | None]:

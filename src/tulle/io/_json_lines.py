@@ -88,7 +88,7 @@ class JsonGuess:
 
     @property
     def types(self) -> dict[str, TextType | None]:
-        """Return the types of the columns; long numbers are not decimals, which lose digits."""
+        """The types of the columns; long numbers are not decimals, which lose digits."""
         types: dict[str, TextType | None] = {}
         for name, dtype in self.raw.items():
             if not name.strip():

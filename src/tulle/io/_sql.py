@@ -17,14 +17,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 import polars as pl
 
-from tulle._files import OutputExists
-from tulle.errors import DataError, missing_extra, nearest_name
-from tulle.io._formats import Format, display_name, existing_file, is_query
+from tulle.errors import DataError, OutputExists, missing_extra, nearest_name
+from tulle.io._formats import Format, display_name, existing_file, is_mysql, is_query
 from tulle.io._text import stamp_of
 from tulle.table._links import Link
 
@@ -109,6 +108,8 @@ class Declared(NamedTuple):
 
 
 def declared_tables(source: str) -> Declared:
+    if is_mysql(source):
+        return Declared.of(*import_module("tulle.io._mysql").declared(source))
     if is_duckdb(source):
         with duckdb_connection(source) as connection:
             tables = connection.execute(_DUCKDB_TABLES).fetchall()
@@ -123,6 +124,8 @@ def declared_tables(source: str) -> Declared:
 
 
 def open_query(source: str) -> Query:
+    if is_mysql(source):
+        return cast(Query, import_module("tulle.io._mysql").open_mysql(source))
     if is_duckdb(source):
         frame = _duckdb_frame(source)
         return frame.schema, lambda names: iter([frame.select(names)])

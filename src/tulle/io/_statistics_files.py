@@ -87,7 +87,7 @@ def put_statistics(frame: pl.DataFrame, file: BinaryIO, kind: Format, labels: An
             )
     frame = frame.with_columns(_storable(series) for series in frame)
     texts = [own[name].label or None if name in own else None for name in frame.columns]
-    target = f"/proc/self/fd/{file.fileno()}"  # the file has no name yet
+    target = f"/dev/fd/{file.fileno()}"  # the file has no name yet
     library = _library()
     try:
         if kind is Format.STATA:

@@ -50,7 +50,7 @@ class Encoding:
 
     @property
     def of_file(self) -> str:
-        """Return the encoding of the file itself, of which a text here is in UTF-8 already."""
+        """The encoding of the file itself, of which a text here is in UTF-8 already."""
         return _WIDE_MARKS.get(self.mark, self.name or "utf-8")
 
     def decide(self, text: bytes) -> None:

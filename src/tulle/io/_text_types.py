@@ -119,7 +119,7 @@ class ColumnGuess:
 
     @property
     def result(self) -> TextType | None:
-        """Return the type of the column; None if it is text, or could be two kinds of date."""
+        """The type of the column; None if it is text, or could be two kinds of date."""
         if not self.seen or not self.candidates:
             return None
         first = self.candidates[0]
@@ -140,7 +140,7 @@ class ColumnGuess:
 
     @property
     def parsed_as(self) -> pl.DataType:
-        """Return the type that a parser of text may give the column itself, which is faster."""
+        """The type that a parser of text may give the column itself, which is faster."""
         plain = self.result is not None and self.result.name in ("integer", "decimal")
         return self.result.dtype if self.result and plain and not self.cleaned else pl.String()
 

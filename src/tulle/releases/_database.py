@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import polars as pl
 
-from tulle._files import OutputExists, refuse_same
-from tulle.errors import DataError, TulleError
+from tulle._files import refuse_same
+from tulle.errors import DataError, OutputExists, TulleError
 from tulle.io._formats import is_sql
 from tulle.io._sql import (
     Address,

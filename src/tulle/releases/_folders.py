@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tulle._files import (
-    OutputExists,
     abandoned,
     alone_in,
     atomic_write,
@@ -30,7 +29,7 @@ from tulle._files import (
 )
 from tulle._files import digest_of as digest_of_file
 from tulle._json import read_json
-from tulle.errors import DataError
+from tulle.errors import DataError, OutputExists
 from tulle.keys import SigningKey
 from tulle.releases import _file_pairs as file_pairs
 from tulle.releases._file_pairs import content, manifest_path, next_to

@@ -23,8 +23,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from tulle._files import OutputExists
-from tulle.errors import KeyMaterialError
+from tulle.errors import KeyMaterialError, OutputExists
 from tulle.keys import SecretKey
 
 FORMAT = 1

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from tulle._files import OutputExists, digest
-from tulle.errors import ParameterError
+from tulle._files import digest
+from tulle.errors import OutputExists, ParameterError
 from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
 from tulle.releases import _file_pairs as file_pairs

@@ -350,7 +350,7 @@ class RemovalPlan:
 
     @property
     def badness(self) -> tuple[int, int]:
-        """Return a key that sorts by fewest lost rules, then fewest edits."""
+        """A key that sorts by fewest lost rules, then fewest edits."""
         return self.n_lost, -self.n_left
 
 

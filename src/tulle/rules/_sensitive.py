@@ -158,23 +158,23 @@ class SensitiveRules:
 
     @cached_property
     def whole(self) -> tuple[Codes, ...]:
-        """Return all items of each rule, ascending."""
+        """All items of each rule, ascending."""
         return tuple(tuple(sorted(a + b)) for a, b in zip(self.antecedent, self.consequent))
 
     @cached_property
     def rows(self) -> tuple[Ints, ...]:
-        """Return the baskets that support each rule."""
+        """The baskets that support each rule."""
         return tuple(self.baskets.rows_with(items) for items in self.whole)
 
     @cached_property
     def quota(self) -> Ints:
-        """Return how many supporting baskets must lose each rule if it falls by support alone."""
+        """How many supporting baskets must lose each rule if it falls by support alone."""
         support = np.array([len(rows) for rows in self.rows], dtype=np.int64)
         return np.maximum(0, support - self.limit + 1)
 
     @cached_property
     def degree(self) -> Ints:
-        """Return the conflict degree: the number of sensitive rules that each basket supports."""
+        """The conflict degree: the number of sensitive rules that each basket supports."""
         degree = np.zeros(len(self.baskets), dtype=np.int64)
         for rows in self.rows:
             degree[rows] += 1

@@ -46,7 +46,7 @@ class Itemsets:
 
     @cached_property
     def rows(self) -> tuple[Ints, Codes]:
-        """Return all sets as compressed rows of ascending codes."""
+        """All sets as compressed rows of ascending codes."""
         from tulle.rules._mining_kernels import fill_rows
 
         indptr = np.concatenate(([0], np.cumsum(self.sizes)))
@@ -56,7 +56,7 @@ class Itemsets:
 
     @cached_property
     def hashes(self) -> npt.NDArray[np.uint64]:
-        """Return a hash of each set: the exclusive or of its items' words."""
+        """A hash of each set: the exclusive or of its items' words."""
         indptr, codes = self.rows
         if len(codes) == 0:
             return np.zeros(len(self), dtype=np.uint64)

@@ -86,12 +86,12 @@ class Rule:
 
     @property
     def items(self) -> tuple[Hashable, ...]:
-        """Return all items of the rule."""
+        """All items of the rule."""
         return self.antecedent + self.consequent
 
     @property
     def has_thresholds(self) -> bool:
-        """Return whether the rule has a support or confidence of its own to fall below."""
+        """Whether the rule has a support or confidence of its own to fall below."""
         return self.min_support is not None or self.min_confidence is not None
 
     def __str__(self) -> str:

@@ -23,11 +23,8 @@ from tulle.keys import SecretKey
 from tulle.sites import _columns as grading
 from tulle.sites import _values as dates
 from tulle.sites._columns import (
-    CLOCKS,
     PARTS,
     ROUNDS_BACK,
-    TYPE_OF_KIND,
-    WHOLE,
     Aliased,
     Coded,
     Dropped,
@@ -35,7 +32,6 @@ from tulle.sites._columns import (
     Joint,
     Matched,
     Plain,
-    ValueType,
     refuse_codes,
 )
 from tulle.sites._values import text_of
@@ -190,10 +186,8 @@ def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
             coded.append(_code(column, choices, key))
         elif column.name == min(pair, key=list(by_name).index):
             first, second = (by_name[name] for name in pair)
-            types = TYPE_OF_KIND[first.kind], TYPE_OF_KIND[second.kind]
-            name = f"{first.name}+{second.name}"
-            names = first.name, second.name
-            coded.append(Joint(name, ValueType.TEXT, first.role, names, types))
+            name, names = f"{first.name}+{second.name}", (first.name, second.name)
+            coded.append(Joint(name, Kind.TEXT, first.role, names, (first.kind, second.kind)))
     return coded
 
 
@@ -231,18 +225,18 @@ def _kind(name: str, kind: Any) -> Kind:
 
 
 def _code(column: Column, choices: Choices, key: SecretKey) -> Coded:
-    name, role, type = column.name, column.role, TYPE_OF_KIND[column.kind]
+    name, kind, role = column.name, column.kind, column.role
     if name == choices.match:
-        return Matched(name, type, role)
+        return Matched(name, kind, role)
     if not role.released:
-        return Dropped(name, type, role)
+        return Dropped(name, kind, role)
     if name in choices.plain:
-        return Plain(name, type, role)
+        return Plain(name, kind, role)
     if name in choices.categories:
         listed = _listed(column, choices.categories[name])
-        return Aliased(name, type, role, categories=listed, other=name in choices.other)
-    if column.kind not in MEASURED or name in choices.alias:
-        return Aliased(name, type, role, split=choices.split.get(name))
+        return Aliased(name, kind, role, categories=listed, other=name in choices.other)
+    if kind not in MEASURED or name in choices.alias:
+        return Aliased(name, kind, role, split=choices.split.get(name))
     return _graded(column, choices, key)
 
 
@@ -263,18 +257,21 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
     name = column.name
     given = tuple(choices.limits.get(name, ()))
     ends = (given[0], given[-1]) if given else tuple(choices.ranges.get(name, column.bounds or ()))
-    type = TYPE_OF_KIND[column.kind]
+    moment = ""
     if column.kind is Kind.DATETIME:
         if any(isinstance(end, int | float) for end in given or ends):
             raise ParameterError(f"column '{name}': the ends of its range must be dates")
-        type = dates.type_of_ends(name, given or ends)
-    low, high = (_number(name, end, type) for end in ends)
+        moment = dates.moment_of_ends(name, given or ends)
+    draft = Graded(
+        name, column.kind, column.role, cuts=choices.cuts, groups=choices.groups, moment=moment
+    )
+    low, high = (_number(draft, end) for end in ends)
     if not low < high:
         raise ParameterError(f"column '{name}': its range must go from a lower to a higher value")
-    draft = Graded(name, type, column.role, low, high, choices.cuts, choices.groups)
+    draft = replace(draft, low=low, high=high)
     if not given:
         return _exact(_drawn(draft, key))
-    limits = tuple(_number(name, limit, type) for limit in given)
+    limits = tuple(_number(draft, limit) for limit in given)
     values = tuple(choices.values.get(name, range(1, len(limits))))
     if not all(isinstance(value, int | np.integer) for value in values):
         raise ParameterError(f"column '{name}': group numbers must be increasing integers")
@@ -285,7 +282,7 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
 
 def _exact(column: Graded) -> Graded:
     """Count time stamps in the finest ticks that come back exactly over their range."""
-    while column.type in CLOCKS and column.tolerance >= ROUNDS_BACK and column.tick < 1_000_000:
+    while column.ticks and column.tolerance >= ROUNDS_BACK and column.tick < 1_000_000:
         column = replace(
             column,
             tick=column.tick * 1000,
@@ -293,7 +290,7 @@ def _exact(column: Graded) -> Graded:
             high=math.floor(column.high / 1000),
             limits=tuple(float(round(limit / 1000)) for limit in column.limits),
         )
-    if column.type in WHOLE and column.tolerance >= ROUNDS_BACK:
+    if column.whole and column.tolerance >= ROUNDS_BACK:
         raise ParameterError(
             f"column '{column.name}': its range is too wide for exact codes: use aliases instead "
             f"(alias=['{column.name}'])"
@@ -311,11 +308,11 @@ def _drawn(column: Graded, key: SecretKey) -> Graded:
             f"column '{column.name}': its range is too wide for codes: use aliases"
         )
     if column.cuts == "equal":
-        drawn = grading.equal_scale(*ends, uniforms, whole=column.type in WHOLE)
+        drawn = grading.equal_scale(*ends, uniforms, whole=column.whole)
     else:
         drawn = grading.uneven_scale(*ends, uniforms)
     # ticks are so many that rounding their limits hides nothing
-    limits = np.round(drawn.limits) if column.type in CLOCKS else drawn.limits
+    limits = np.round(drawn.limits) if column.ticks else drawn.limits
     if (np.diff(limits) <= 0).any():
         raise ParameterError(
             f"column '{column.name}': its range is too narrow for {column.groups} groups"
@@ -327,14 +324,15 @@ def _drawn(column: Graded, key: SecretKey) -> Graded:
     )
 
 
-def _number(name: str, end: Any, type: ValueType) -> float:
+def _number(column: Graded, end: Any) -> float:
+    name = column.name
     if isinstance(end, int | float | np.number) and not isinstance(end, bool):
         number = check_real(OWNER, f"ranges['{name}']", end)
-    elif type in (ValueType.INTEGER, ValueType.DECIMAL):
+    elif not column.moment:
         raise ParameterError(f"column '{name}': the ends of its range must be numbers")
     else:
-        return float(dates.as_number(end, type))
-    if type in WHOLE and abs(number) > EXACT:
+        return float(dates.as_number(end, column.moment))
+    if column.whole and abs(number) > EXACT:
         raise ParameterError(f"column '{name}': whole numbers beyond 2**53 have no exact codes")
     return number
 

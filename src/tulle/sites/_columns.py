@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -178,43 +177,23 @@ PARTS = 64  # a split value has at most so many aliases
 ROUNDS_BACK = 0.45  # whole numbers come back exactly if floating point moves them by less
 
 
-class ValueType(StrEnum):
-    """What a decoded cell is."""
-
-    TEXT = "text"
-    BOOLEAN = "boolean"
-    INTEGER = "integer"
-    DECIMAL = "decimal"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-    TIME = "time"
-
-
-TYPE_OF_KIND = {
-    Kind.TEXT: ValueType.TEXT,
-    Kind.CATEGORY: ValueType.TEXT,
-    Kind.ORDERED: ValueType.TEXT,
-    Kind.BOOLEAN: ValueType.BOOLEAN,
-    Kind.INTEGER: ValueType.INTEGER,
-    Kind.DECIMAL: ValueType.DECIMAL,
-    Kind.DATETIME: ValueType.TIMESTAMP,
-}
-CLOCKS = (ValueType.TIMESTAMP, ValueType.TIME)  # graded in ticks of micro-, milli- or seconds
-WHOLE = (ValueType.INTEGER, ValueType.DATE, *CLOCKS)  # graded numbers without a fraction
-
-
 @dataclass(frozen=True, repr=False)
 class _CodedColumn:
     """What the four have in common."""
 
     way: ClassVar[str]
     name: str
-    type: ValueType
+    kind: Kind
     role: Role
 
     @property
+    def type(self) -> str:
+        """Return what its values are, in a word."""
+        return str(self.kind)
+
+    @property
     def sources(self) -> tuple[str, ...]:
-        """Return the columns of the plain table that the coded column stands for."""
+        """The columns of the plain table that the coded column stands for."""
         return (self.name,)
 
     @property
@@ -266,7 +245,7 @@ class Aliased(_CodedColumn):
 
     @property
     def keyed(self) -> bool:
-        """Return whether aliases come from the key alone."""
+        """Whether aliases come from the key alone."""
         return self.categories is None
 
     @property
@@ -281,7 +260,7 @@ class Joint(_CodedColumn):
 
     way = "joint"
     pair: tuple[str, str] = ("", "")
-    types: tuple[ValueType, ValueType] = (ValueType.TEXT, ValueType.TEXT)
+    kinds: tuple[Kind, Kind] = (Kind.TEXT, Kind.TEXT)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -303,7 +282,22 @@ class Graded(_CodedColumn):
     groups: int = 5  # how many were asked for
     limits: tuple[float, ...] = ()
     values: tuple[int, ...] = ()
-    tick: int = 1  # microseconds that a time stamp is counted in
+    moment: str = ""  # of what is no number: "date", "timestamp" or "time"
+    tick: int = 1  # microseconds that a time stamp or a time is counted in
+
+    @property
+    def type(self) -> str:
+        return self.moment or str(self.kind)
+
+    @property
+    def whole(self) -> bool:
+        """Return whether what is graded has no fraction: whole numbers, days or ticks."""
+        return self.kind is not Kind.DECIMAL
+
+    @property
+    def ticks(self) -> bool:
+        """Return whether micro-, milli- or seconds are graded."""
+        return self.moment in ("timestamp", "time")
 
     @property
     def in_words(self) -> str:
@@ -311,19 +305,19 @@ class Graded(_CodedColumn):
 
     @cached_property
     def scale(self) -> GradeScale:
-        """Return limits and group numbers as arrays."""
+        """Limits and group numbers as arrays."""
         return scale(self.limits, self.values, self.name)
 
     @property
     def tolerance(self) -> float:
-        """Return how far floating point can move a number that is coded and decoded again."""
+        """How far floating point can move a number that is coded and decoded again."""
         limits, values = self.scale
         steps = np.spacing(np.abs(values) + 1.0) * np.diff(limits)
         return 0.75 * float(steps.max() + np.spacing(np.abs(limits).max()))
 
     @property
     def in_single_precision(self) -> bool:
-        """Return whether codes rounded to 24 bits still tell whole numbers apart."""
+        """Whether codes rounded to 24 bits still tell whole numbers apart."""
         limits, values = self.scale
         steps = np.spacing((np.abs(values) + 1.0).astype(np.float32)) * np.diff(limits)
         return bool(steps.max() < ROUNDS_BACK)
@@ -340,12 +334,12 @@ def read_column(entries: Mapping[str, Any]) -> Coded:
     try:
         plain = dict(entries)
         way = _WAYS[plain.pop("way")]
-        plain["type"], plain["role"] = ValueType(plain["type"]), Role(plain["role"])
+        plain["kind"], plain["role"] = Kind(plain["kind"]), Role(plain["role"])
         for name in ("categories", "limits", "values", "pair"):
             if isinstance(plain.get(name), list):
                 plain[name] = tuple(plain[name])
-        if "types" in plain:
-            plain["types"] = tuple(ValueType(word) for word in plain["types"])
+        if "kinds" in plain:
+            plain["kinds"] = tuple(map(Kind, plain["kinds"]))
         return way(**plain)
     except (KeyError, ValueError, TypeError):
         raise KeyMaterialError(
@@ -488,7 +482,7 @@ class AliasTables:
             if column.categories is not None:
                 listed = dict.fromkeys([*column.categories, *([OTHER] if column.other else [])])
                 self._add(name, table_aliases(name, [*listed], self._key), [*listed])
-            elif column.type is ValueType.BOOLEAN:
+            elif column.kind is Kind.BOOLEAN:
                 self.learn(name, ["true", "false"])
 
     def aliases(self, name: str, texts: list[str], part: int = 0) -> list[str]:

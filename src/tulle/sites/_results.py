@@ -15,21 +15,12 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.sites import _values as dates
-from tulle.sites._columns import (
-    TOKEN,
-    Aliased,
-    AliasTables,
-    Coded,
-    Graded,
-    Joint,
-    ValueType,
-    cut,
-    ungrade,
-)
+from tulle.sites._columns import TOKEN, Aliased, AliasTables, Coded, Graded, Joint, cut, ungrade
 from tulle.sites._values import is_number
 from tulle.sites.agreement import SiteAgreement
 from tulle.table._frames import Exit, enter, to_polars
 from tulle.table._pandas import keep_index
+from tulle.table.schema import Kind
 
 # How aliases and codes of an agreement look inside a text: what finds them.
 
@@ -102,7 +93,7 @@ def decode_comparison(
 
 def decode_value(column: Graded, code: str, decimals: int | None = None) -> str:
     number, _ = cut(float(code), column.scale)
-    if column.type is ValueType.DATE or (column.type is ValueType.INTEGER and decimals is None):
+    if column.moment == "date" or (column.kind is Kind.INTEGER and decimals is None):
         number = float(round(number))
     return _shown(column, number, "=", _digits(column, code), decimals)
 
@@ -113,7 +104,7 @@ def decode_interval(
     """Decode an interval such as ``(2.0, 3.5]``; a side between two groups changes its bracket.
 
     >>> from tulle.table.schema import Role
-    >>> age = Graded("age", ValueType.INTEGER, Role.QUASI, 0, 100, "given", 2, (0, 10, 100), (3, 7))
+    >>> age = Graded("age", Kind.INTEGER, Role.QUASI, 0, 100, "given", 2, (0, 10, 100), (3, 7))
     >>> decode_interval(age, "(", "3.5", "5.0", "]"), decode_interval(age, "(", "5", "inf", ")")
     ('(5, 10)', '[10, inf)')
     """
@@ -142,16 +133,16 @@ def decode_intervals(intervals: Any, column: Graded) -> Any:
 
 def moment_of(column: Graded, number: float) -> dt.date | dt.datetime | dt.time:
     """Return the moment of a number between those of the column: a time stamp, or a time."""
-    if column.type is ValueType.DATE:
-        return dates.as_moment(number * _DAY, ValueType.TIMESTAMP)
-    return dates.as_moment(number * column.tick, column.type)
+    if column.moment == "date":
+        return dates.as_moment(number * _DAY, "timestamp")
+    return dates.as_moment(number * column.tick, column.moment)
 
 
 def _end(column: Graded, code: float) -> Any:
     if math.isinf(code) or math.isnan(code):
         return code
     number = float(ungrade(np.array([code]), column.scale)[0])
-    if column.type in (ValueType.INTEGER, ValueType.DECIMAL):
+    if not column.moment:
         return number
     return moment_of(column, number)
 
@@ -163,11 +154,11 @@ def _pandas_interval(interval: Any, column: Graded) -> Any:
     text = decode_interval(column, left, *ends, right)
     closed = {"[)": "left", "(]": "right", "[]": "both", "()": "neither"}[text[0] + text[-1]]
     low, high = (_end(column, float(end)) for end in (interval.left, interval.right))
-    if column.type not in (ValueType.INTEGER, ValueType.DECIMAL):
+    if column.moment:
         import pandas as pd
 
         # pandas intervals lie between numbers, time stamps or durations
-        of = pd.Timedelta if column.type is ValueType.TIME else pd.Timestamp
+        of = pd.Timedelta if column.moment == "time" else pd.Timestamp
         codes = np.array([interval.left, interval.right], dtype=np.float64)
         numbers = ungrade(codes, column.scale).tolist()
         low, high = (of(moment_of(column, number).isoformat()) for number in numbers)
@@ -186,13 +177,13 @@ def uncertainty(column: Graded, code: str) -> tuple[float, str] | None:
     half = 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
     low, high = (float(cut(float(code) + step, column.scale)[0]) for step in (-half, half))
     off, unit, matters = (high - low) / 2, "", 0.5
-    if column.type is ValueType.DATE:
+    if column.moment == "date":
         unit = " days"
-    elif column.type is ValueType.TIMESTAMP:
+    elif column.moment == "timestamp":
         off, unit = off * column.tick / _DAY, " days"
-    elif column.type is ValueType.TIME:
+    elif column.moment == "time":
         off, unit = off * column.tick / _MINUTE, " minutes"
-    elif column.type is ValueType.DECIMAL:
+    elif column.kind is Kind.DECIMAL:
         matters = (column.high - column.low) / 1000
     return (off, unit) if off > matters else None
 
@@ -207,13 +198,13 @@ def _digits(column: Graded, code: str) -> int:
 
 
 def _shown(column: Graded, number: float, operator: str, digits: int, decimals: int | None) -> str:
-    if column.type is ValueType.DATE:
+    if column.moment == "date":
         # days are whole: x <= 3.5 means x <= 3, x < 3.5 means x < 4
         up = operator in ("<", ">=")
         day = math.ceil(number - 1e-6) if up else math.floor(number + 1e-6)
-        return str(dates.as_moment(day, ValueType.DATE))
-    if column.type in (ValueType.TIMESTAMP, ValueType.TIME):
-        moment = dates.as_moment(number * column.tick, column.type)
+        return str(dates.as_moment(day, "date"))
+    if column.ticks:
+        moment = dates.as_moment(number * column.tick, column.moment)
         return moment.isoformat() if isinstance(moment, dt.time) else str(moment)
     if decimals is not None:
         return f"{number:.{decimals}f}"
@@ -369,16 +360,16 @@ class ResultReader:
             raise DataError(f"column '{series.name}' holds {series.dtype.base_type()}, not means")
         codes = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
         numbers = ungrade(codes, column.scale)
-        if column.type in (ValueType.INTEGER, ValueType.DECIMAL):
+        if not column.moment:
             return pl.Series(series.name, numbers)
         moments = [None if math.isnan(number) else moment_of(column, number) for number in numbers]
-        held = pl.Time if column.type is ValueType.TIME else pl.Datetime("us")
+        held = pl.Time if column.moment == "time" else pl.Datetime("us")
         return pl.Series(series.name, moments, dtype=held)
 
     def _value(self, column: Graded, code: Any, *, whole: bool = True) -> Any:
-        if whole or column.type not in (ValueType.INTEGER, ValueType.DECIMAL):
+        if whole or column.moment:
             text = decode_value(column, repr(float(code)))
-            if column.type is ValueType.DECIMAL:
+            if column.kind is Kind.DECIMAL:
                 return float(text)
             return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text
         return float(ungrade(np.array([float(code)]), column.scale)[0])

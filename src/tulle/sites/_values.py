@@ -14,17 +14,16 @@ import polars as pl
 from tulle._plurals import counted
 from tulle._types import Floats
 from tulle.errors import DataError, ParameterError
-from tulle.sites._columns import CLOCKS, ROUNDS_BACK, WHOLE, Graded, ValueType
+from tulle.sites._columns import ROUNDS_BACK, Graded
+from tulle.table.schema import Kind
 
-DTYPES: dict[ValueType, Any] = {
-    ValueType.TEXT: pl.String,
-    ValueType.BOOLEAN: pl.Boolean,
-    ValueType.INTEGER: pl.Int64,
-    ValueType.DECIMAL: pl.Float64,
-    ValueType.DATE: pl.Date,
-    ValueType.TIMESTAMP: pl.Datetime("us"),
-    ValueType.TIME: pl.Time,
-}
+_MOMENTS: dict[str, Any] = {"date": pl.Date, "timestamp": pl.Datetime("us"), "time": pl.Time}
+_DTYPES: dict[Kind, Any] = {
+    Kind.BOOLEAN: pl.Boolean,
+    Kind.INTEGER: pl.Int64,
+    Kind.DECIMAL: pl.Float64,
+    Kind.DATETIME: pl.Datetime("us"),
+}  # of the values of a kind; of all others text
 _DECIMALS = 12  # decoded numbers are tried with so many decimals, fewest first
 
 
@@ -36,12 +35,12 @@ def is_number(value: Any) -> bool:
 def numbers_of(series: pl.Series, column: Graded) -> Floats:
     """Return the numbers that are graded; NaN where a value is missing."""
     series = _typed(series, column)
-    if column.type in CLOCKS:
+    if column.ticks:
         return _ticks(series, column)
-    if column.type is ValueType.DATE:
+    if column.moment:
         series = _local(series).cast(pl.Date).to_physical()
     found = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    if column.type in WHOLE:
+    if column.whole:
         broken = int(np.count_nonzero(np.isfinite(found) & (found != np.round(found))))
         if broken:
             raise DataError(
@@ -74,31 +73,29 @@ def from_numbers(
     ``dtype`` is the type of the site's own table, taken if it holds the values of all sites.
     """
     series = pl.Series(column.name, numbers)
-    if column.type in CLOCKS or column.type is ValueType.DATE:
+    if column.moment:
         decoded = _moments(series.fill_nan(None).cast(pl.Int64), column, dtype)
     else:
-        if column.type is ValueType.DECIMAL:
+        if not column.whole:
             series = pl.Series(column.name, snap(numbers, column.tolerance))
         decoded = _numbers(series, column, dtype)
     return decoded.zip_with(~missing, pl.Series([None], dtype=decoded.dtype)).alias(column.name)
 
 
 def _numbers(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
-    usual = DTYPES[column.type]
-    whole = column.type in WHOLE
-    room = 0.0 if whole else 2 * column.tolerance
+    whole, room = column.whole, 0.0 if column.whole else 2 * column.tolerance
     if dtype is not None and dtype.is_numeric() and (room < ROUNDS_BACK or not dtype.is_integer()):
         held = (series.round() if dtype.is_integer() else series).cast(dtype, strict=False)
         moved = (held.cast(pl.Float64) - series).abs() > room
         if not ((moved | held.is_null()) & series.is_not_nan()).any():
             return held
-    return series.fill_nan(None).cast(usual) if whole else series
+    return series.fill_nan(None).cast(pl.Int64) if whole else series
 
 
 def _moments(ticks: pl.Series, column: Graded, dtype: Any) -> pl.Series:
-    if column.type is ValueType.TIME:
+    if column.moment == "time":
         return (ticks * (1000 * column.tick)).cast(pl.Time)
-    if column.type is ValueType.DATE:
+    if column.moment == "date":
         days = ticks.cast(pl.Int32).cast(pl.Date)
         if not isinstance(dtype, pl.Datetime):
             return days
@@ -137,23 +134,23 @@ def snap(numbers: Floats, tolerance: float) -> Floats:
 
 
 def _typed(series: pl.Series, column: Graded) -> pl.Series:
-    type, dtype = column.type, series.dtype
+    moment, dtype = column.moment, series.dtype
     if dtype == pl.Null:
-        return series.cast(DTYPES[type])
+        return series.cast(_MOMENTS.get(moment, _DTYPES[column.kind]))
     if dtype == pl.String:
         return _parsed(series, column)
-    if type in (ValueType.INTEGER, ValueType.DECIMAL):
+    if not moment:
         fits = dtype.is_numeric()
-    elif type is ValueType.TIME:
+    elif moment == "time":
         fits = dtype == pl.Time
     else:
         fits = dtype == pl.Date or isinstance(dtype, pl.Datetime)
     if not fits:
         raise DataError(
-            f"column '{column.name}' was agreed on as {type}, but the table holds "
+            f"column '{column.name}' was agreed on as {column.type}, but the table holds "
             f"{dtype.base_type()}"
         )
-    if type is ValueType.DATE and isinstance(dtype, pl.Datetime):
+    if moment == "date" and isinstance(dtype, pl.Datetime):
         late = int((_local(series).dt.time() != dt.time(0)).sum())
         if late:
             raise DataError(
@@ -161,20 +158,15 @@ def _typed(series: pl.Series, column: Graded) -> pl.Series:
                 f"{counted(late, 'value', 'have')} a time of day: agree on a range with times "
                 "(2020-01-01T00:00)"
             )
-    return (
-        series.cast(pl.Datetime("us"))
-        if type is ValueType.TIMESTAMP and dtype == pl.Date
-        else series
-    )
+    return series.cast(pl.Datetime("us")) if moment == "timestamp" and dtype == pl.Date else series
 
 
 def _parsed(series: pl.Series, column: Graded) -> pl.Series:
-    type = column.type
-    if type is ValueType.DATE:
+    if column.moment == "date":
         read = series.str.to_date("%Y-%m-%d", strict=False)
-    elif type is ValueType.TIMESTAMP:
+    elif column.moment == "timestamp":
         read = _stamps(series)
-    elif type is ValueType.TIME:
+    elif column.moment == "time":
         read = series.str.to_time("%H:%M:%S%.f", strict=False)
         read = read.zip_with(read.is_not_null(), series.str.to_time("%H:%M", strict=False))
     else:
@@ -182,7 +174,7 @@ def _parsed(series: pl.Series, column: Graded) -> pl.Series:
     unread = read.null_count() - series.null_count()
     if unread:
         raise DataError(
-            f"column '{column.name}': {counted(unread, 'value')} cannot be read as {type}"
+            f"column '{column.name}': {counted(unread, 'value')} cannot be read as {column.type}"
         )
     return read
 
@@ -214,50 +206,50 @@ _EPOCH = dt.date(1970, 1, 1)
 _START = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _HELD = {
-    ValueType.DATE: ((dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days),
-    ValueType.TIMESTAMP: (
+    "date": ((dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days),
+    "timestamp": (
         (dt.datetime.min - _START) // _MICROSECOND,
         (dt.datetime.max - _START) // _MICROSECOND,
     ),
-    ValueType.TIME: (0, 24 * 60 * 60 * 1_000_000 - 1),
+    "time": (0, 24 * 60 * 60 * 1_000_000 - 1),
 }
 
 
-def type_of_end(value: Any) -> ValueType:
+def moment_of_end(value: Any) -> str:
     """Return what kind of moment the end of a public range is.
 
-    >>> type_of_end("2020-03-01"), type_of_end("2020-03-01 12:00"), type_of_end("08:30")
-    (<ValueType.DATE: 'date'>, <ValueType.TIMESTAMP: 'timestamp'>, <ValueType.TIME: 'time'>)
+    >>> moment_of_end("2020-03-01"), moment_of_end("2020-03-01 12:00"), moment_of_end("08:30")
+    ('date', 'timestamp', 'time')
     """
     moment = _moment(value)
     if isinstance(moment, dt.datetime):
-        return ValueType.TIMESTAMP
-    return ValueType.DATE if isinstance(moment, dt.date) else ValueType.TIME
+        return "timestamp"
+    return "date" if isinstance(moment, dt.date) else "time"
 
 
-def type_of_ends(column: str, ends: Sequence[Any]) -> ValueType:
-    """Return the type that holds all ends: dates next to time stamps are midnights.
+def moment_of_ends(column: str, ends: Sequence[Any]) -> str:
+    """Return what holds all ends: dates next to time stamps are midnights.
 
-    >>> type_of_ends("seen", ["2020-03-01", "2020-04-01 12:00"])
-    <ValueType.TIMESTAMP: 'timestamp'>
+    >>> moment_of_ends("seen", ["2020-03-01", "2020-04-01 12:00"])
+    'timestamp'
     """
-    types = {type_of_end(end) for end in ends}
-    if len(types) > 1 and ValueType.TIME in types:
+    moments = {moment_of_end(end) for end in ends}
+    if len(moments) > 1 and "time" in moments:
         raise ParameterError(f"column '{column}': its range mixes times of day and dates")
-    return ValueType.TIMESTAMP if len(types) > 1 else types.pop()
+    return "timestamp" if len(moments) > 1 else moments.pop()
 
 
-def as_number(value: Any, type: ValueType) -> int:
+def as_number(value: Any, of: str) -> int:
     """Return the days since 1970 of a date, or microseconds since 1970 (UTC) or since midnight.
 
-    >>> as_number("1970-01-03", ValueType.DATE), as_number("00:01", ValueType.TIME)
+    >>> as_number("1970-01-03", "date"), as_number("00:01", "time")
     (2, 60000000)
     """
     moment = _moment(value)
     if isinstance(moment, dt.time):
         return (dt.datetime.combine(_EPOCH, moment) - _START) // _MICROSECOND
-    if type is ValueType.DATE:
-        return (_date(moment) - _EPOCH).days
+    if of == "date":
+        return ((moment.date() if isinstance(moment, dt.datetime) else moment) - _EPOCH).days
     if not isinstance(moment, dt.datetime):
         moment = dt.datetime(moment.year, moment.month, moment.day)
     if moment.tzinfo is not None:
@@ -265,18 +257,18 @@ def as_number(value: Any, type: ValueType) -> int:
     return (moment - _START) // _MICROSECOND
 
 
-def as_moment(number: float, type: ValueType) -> dt.date | dt.datetime | dt.time:
+def as_moment(number: float, of: str) -> dt.date | dt.datetime | dt.time:
     """Convert a number back; one with a fraction becomes the date it falls in.
 
-    >>> as_moment(2.5, ValueType.DATE), as_moment(60000000, ValueType.TIME)
+    >>> as_moment(2.5, "date"), as_moment(60000000, "time")
     (datetime.date(1970, 1, 3), datetime.time(0, 1))
     """
-    lowest, highest = _HELD[type]
+    lowest, highest = _HELD[of]
     number = min(max(number, lowest), highest)  # secret margins reach beyond the calendar
-    if type is ValueType.DATE:
+    if of == "date":
         return _EPOCH + dt.timedelta(days=number // 1)
     moment = _START + dt.timedelta(microseconds=number)
-    return moment.time() if type is ValueType.TIME else moment
+    return moment.time() if of == "time" else moment
 
 
 def _moment(value: Any) -> dt.date | dt.datetime | dt.time:
@@ -289,10 +281,6 @@ def _moment(value: Any) -> dt.date | dt.datetime | dt.time:
         with suppress(ValueError):
             return kind.fromisoformat(text)
     raise ParameterError(f"{text!r} is not a date such as 2020-03-01 or 2020-03-01T12:00")
-
-
-def _date(moment: dt.date | dt.datetime) -> dt.date:
-    return moment.date() if isinstance(moment, dt.datetime) else moment
 
 
 # Texts. Equal values must become equal text at every site, whatever type their files gave them: a 3
@@ -331,8 +319,8 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-def texts_of(values: pl.Series, type: ValueType = ValueType.TEXT) -> list[str]:
-    """Return each of some distinct values as text; ``type`` is what was agreed on."""
+def texts_of(values: pl.Series, kind: Kind = Kind.TEXT) -> list[str]:
+    """Return each of some distinct values as text; ``kind`` is what was agreed on."""
     dtype = values.dtype
     if dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum) or dtype.is_integer():
         texts: list[str] = values.cast(pl.String).to_list()
@@ -341,7 +329,7 @@ def texts_of(values: pl.Series, type: ValueType = ValueType.TEXT) -> list[str]:
     else:
         values = _moments_of_python(values) if dtype.is_temporal() else values
         texts = [text_of(value) for value in values.to_list()]
-    if type is not ValueType.BOOLEAN:
+    if kind is not Kind.BOOLEAN:
         return texts
     known = _TRUTHS if dtype in (pl.Boolean, pl.String) else _BITS
     strange = sum(text not in known for text in texts)
@@ -367,13 +355,13 @@ def refuse_durations(series: pl.Series) -> None:
         )
 
 
-def from_text(texts: pl.Series, type: ValueType, dtype: Any = None) -> pl.Series:
+def from_text(texts: pl.Series, kind: Kind, dtype: Any = None) -> pl.Series:
     """Convert decoded text back to its type; ``dtype`` is the type of the site's table, if known.
 
     Text stays text where that type does not hold it exactly: another site wrote it otherwise.
     """
-    wanted = dtype if dtype is not None else DTYPES[type]
-    if type is ValueType.BOOLEAN or wanted == pl.Boolean:
+    wanted = _DTYPES.get(kind, pl.String) if dtype is None else dtype
+    if kind is Kind.BOOLEAN or wanted == pl.Boolean:
         if not (texts.is_in(list(_TRUTHS)) | texts.is_null()).all():
             return texts
         truths = texts == "true"

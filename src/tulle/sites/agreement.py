@@ -295,7 +295,7 @@ class SiteAgreement:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the columns of an encoded table."""
+        """The columns of an encoded table."""
         return tuple(c.name for c in self.columns if not isinstance(c, Dropped))
 
     def __getitem__(self, name: str) -> Coded:
@@ -316,7 +316,7 @@ class SiteAgreement:
             One row per column.
         """
         return [
-            {"column": c.name, "type": str(c.type), "role": str(c.role), "coded": c.in_words}
+            {"column": c.name, "type": c.type, "role": str(c.role), "coded": c.in_words}
             for c in self.columns
         ]
 

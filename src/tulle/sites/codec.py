@@ -19,7 +19,6 @@ from tulle.sites import _columns as grading
 from tulle.sites._columns import (
     OTHER,
     PARTS,
-    WHOLE,
     Aliased,
     AliasTables,
     Coded,
@@ -61,7 +60,7 @@ def encode_graded(series: pl.Series, column: Graded, outside: str) -> pl.Series:
     numbers = np.clip(numbers, column.low, column.high)
     codes = grading.grade(numbers, column.scale)
     back = grading.ungrade(codes, column.scale)
-    room = 0.499 if column.type in WHOLE else 2 * column.tolerance
+    room = 0.499 if column.whole else 2 * column.tolerance
     lost = int(np.count_nonzero(np.abs(back - numbers) > room))
     if lost:
         raise PrivacyError(
@@ -77,7 +76,7 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
         raise DataError(
             f"column '{column.name}' holds {series.dtype.base_type()}, not codes of the agreement"
         )
-    if series.dtype == pl.Float32 and column.type in WHOLE and not column.in_single_precision:
+    if series.dtype == pl.Float32 and column.whole and not column.in_single_precision:
         raise DataError(
             f"column '{column.name}': the miner rounded its codes to single precision, which "
             "cannot tell its values apart: ask for double precision"
@@ -85,7 +84,7 @@ def decode_graded(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
     codes = series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     strange = int(np.count_nonzero(~grading.is_code(codes, column.scale)))
     numbers = grading.ungrade(codes, column.scale)
-    if column.type in WHOLE:
+    if column.whole:
         rounded = np.round(numbers)
         off = np.abs(rounded - numbers)
         # miners print and store fewer digits; a mean of codes is further off than that
@@ -105,7 +104,7 @@ def encode_aliased(
 ) -> pl.Series:
     """Encode a column by aliases, made once for each distinct value."""
     distinct, index = _indexed(present(series))
-    texts = texts_of(distinct, column.type)
+    texts = texts_of(distinct, column.kind)
     if not column.keyed:
         aliases = _listed(column, texts, words)
     elif column.split:
@@ -155,13 +154,13 @@ def _split(
 def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
     """Return the distinct values of an aliased column, as text."""
     if isinstance(column, Aliased):
-        return texts_of(_indexed(present(frame[column.name]))[0], column.type)
+        return texts_of(_indexed(present(frame[column.name]))[0], column.kind)
     pairs, _ = _pairs(frame, column)
     sides = []
-    for name, type in zip(column.pair, column.types):
+    for name, kind in zip(column.pair, column.kinds):
         present_rows = np.flatnonzero(pairs[name].is_not_null().to_numpy())
         texts: list[str | None] = [None] * pairs.height
-        for row, text in zip(present_rows, texts_of(pairs[name].drop_nulls(), type)):
+        for row, text in zip(present_rows, texts_of(pairs[name].drop_nulls(), kind)):
             texts[row] = text
         sides.append(texts)
     return [json.dumps(pair, ensure_ascii=False) for pair in zip(*sides)]
@@ -173,7 +172,7 @@ def decode_aliased(
     """Decode a column of aliases, and count the cells with an unknown one."""
     texts, unknown, index = _texts_of_aliases(series, words.table(column.name))
     unread = int(unknown.gather(index.drop_nulls()).sum())
-    values = texts if unread else from_text(texts, column.type, dtype)
+    values = texts if unread else from_text(texts, column.kind, dtype)
     return [values.gather(index).alias(column.name)], unread
 
 
@@ -200,7 +199,7 @@ def decode_joint(
     for side, name in enumerate(column.pair):
         values = pl.Series(name, [pair[side] for pair in pairs], dtype=pl.String)
         if not count:
-            values = from_text(values, column.types[side], dtypes[side])
+            values = from_text(values, column.kinds[side], dtypes[side])
         decoded.append(values.gather(index).alias(name))
     return decoded, count
 

@@ -18,7 +18,7 @@ from tulle._plurals import counted
 from tulle.errors import DataError, nearest_name
 from tulle.sites import _values as dates
 from tulle.sites._choices import as_columns
-from tulle.sites._columns import ValueType, refuse_codes
+from tulle.sites._columns import refuse_codes
 from tulle.sites._values import is_number, refuse_durations
 from tulle.table._frames import to_polars
 from tulle.table.schema import Column, Kind, Role, kind_of
@@ -56,7 +56,7 @@ class ColumnSummary:
         if self.written not in ("", *_CASES) or type(self.alike) is not int or self.alike < 0:
             raise ValueError
         if right and kind is Kind.DATETIME:
-            dates.type_of_ends(self.name, ends)
+            dates.moment_of_ends(self.name, ends)
         if not isinstance(self.name, str) or not (right or ends == (None, None)):
             raise ValueError
 
@@ -191,10 +191,10 @@ def merge_summaries(
         schema.append(Column(name, kind, careful))
         ends = [(c.low, c.high) for c in told if c.low is not None and c.high is not None]
         if ends and kind is Kind.DATETIME:
-            type = dates.type_of_ends(name, [end for pair in ends for end in pair])
-            numbers = [tuple(dates.as_number(end, type) for end in pair) for pair in ends]
+            moment = dates.moment_of_ends(name, [end for pair in ends for end in pair])
+            numbers = [tuple(dates.as_number(end, moment) for end in pair) for pair in ends]
             low, high = min(low for low, _ in numbers), max(high for _, high in numbers)
-            ranges[name] = dates.as_moment(low, type), dates.as_moment(high, type)
+            ranges[name] = dates.as_moment(low, moment), dates.as_moment(high, moment)
         elif ends:
             ranges[name] = min(low for low, _ in ends), max(high for _, high in ends)
     return schema, ranges
@@ -252,11 +252,11 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
         return replace(bare, low=low, high=high)
     if kind is Kind.DATETIME and series.dtype.is_temporal():
         first, last = values.min(), values.max()
-        type = dates.type_of_end(first)
-        if type is ValueType.TIME:
+        moment = dates.moment_of_end(first)
+        if moment == "time":
             return replace(bare, low="00:00:00", high="23:59:59.999999")
-        ends = _rounded(dates.as_number(first, type), dates.as_number(last, type), 1.0)
-        start, end = (dates.as_moment(number, type).isoformat() for number in ends)
+        ends = _rounded(dates.as_number(first, moment), dates.as_number(last, moment), 1.0)
+        start, end = (dates.as_moment(number, moment).isoformat() for number in ends)
         return replace(bare, low=start, high=end)
     if series.dtype in (pl.String, pl.Categorical):
         texts = values.cast(pl.String).unique()

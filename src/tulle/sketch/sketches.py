@@ -197,12 +197,12 @@ class Sketches:
 
     @property
     def suppressed(self) -> npt.NDArray[np.bool_]:
-        """Return True for the records that could not be released."""
+        """True for the records that could not be released."""
         return self.lengths == 0
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the numbers of records and components."""
+        """The numbers of records and components."""
         return self.values.shape[0], self.values.shape[1]
 
     @property

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tulle._commands._condensed import Condensed
 from tulle._commands._condensing import Condensing, refuse_contradictions
-from tulle._commands._decision import Job
+from tulle._commands._decision import Done, Job
 from tulle._commands._large import PartsMade
 from tulle._commands._options import resolve
 from tulle._large.facts import SAMPLE, Apart, Learnt
@@ -141,7 +140,7 @@ def condense_source(
     command: str = "",
     force: bool = False,
     **given: Any,
-) -> Condensed:
+) -> Done:
     """Condense a table that Spark reads: Parquet, or a table of its catalogue."""
     require_spark()
     options = resolve("condense", Condensing(), policy, given)
@@ -195,7 +194,7 @@ def condense_table(
     columns: Sequence[Column] | None,
     control: FilePath | None,
     source: str,
-) -> tuple[Condensed, Manifest]:
+) -> tuple[Done, Manifest]:
     """Condense a Spark table, with options that are resolved."""
     refuse_contradictions(options, job.report, control)
     unencrypted = refuse_unencrypted(df.sparkSession, job.accepted)

@@ -103,7 +103,7 @@ class Batch(Sealed):
 
     @property
     def features(self) -> pl.DataFrame:
-        """Return the records without a target that is condensed with them."""
+        """The records without a target that is condensed with them."""
         return self.frame if self.border.target is None else self.frame[:, :-1]
 
     def part(self, start: int, stop: int) -> Batch:

@@ -8,7 +8,6 @@ it, and on request written unencrypted).
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 
-from tulle._files import atomic_write, is_held
+from tulle._files import atomic_write, is_held, lock
 from tulle._plurals import counted
 from tulle._types import Ints
 from tulle.errors import DataError, KeyMaterialError, TulleError
@@ -60,15 +59,15 @@ class Resumption:
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Keep a second process away from the same state, whatever links lead to it."""
-    lock = _lock_of(path)
-    if not lock.parent.is_dir():
-        raise DataError(f"the folder {lock.parent} does not exist")
+    place = _lock_of(path)
+    if not place.parent.is_dir():
+        raise DataError(f"the folder {place.parent} does not exist")
     try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     except BlockingIOError:
         os.close(handle)
         raise TulleError(f"another tulle stream is using {path}") from None

@@ -1,4 +1,4 @@
-"""The stream in compiled code: the steps of ``_engines.py``, by batches, with an index of means.
+"""The stream in compiled code: find the group, add the record, split the group, with an index.
 
 The index is a tree of boxes over moving means, scanned in single precision. Leaves hold up to
 ``SEATS`` means as columns of float32, inner nodes up to ``LANES`` boxes of their children
@@ -537,9 +537,18 @@ def add(groups: GroupArrays, group: int, record: Any, level: int, each: int) -> 
     groups.level_sums[group] += level
 
 
+@kernel
+def join(groups: GroupArrays, group: int, record: Any, level: int, each: int) -> None:
+    """Add a record to a group outside of a batch: one that has waited."""
+    add(groups, group, record, level, each)
+
+
 @inlined
 def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
-    """Tell whether a group must be split, as ``_engines.splits`` does."""
+    """Tell whether a group is due: n >= 2 Ps / n; strict: and halves hold its largest level.
+
+    Where people have several records, n on the left is the number of people.
+    """
     people = groups.people[group]
     due = people * groups.counts[group] >= 2 * groups.level_sums[group]
     return due and (not strict or people // 2 >= groups.levels[group])
@@ -547,7 +556,12 @@ def _due(groups: GroupArrays, group: int, strict: bool) -> bool:
 
 @part
 def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
-    """Halve a group along its longest axis, as ``_engines.split`` does."""
+    """Halve a group along its longest axis, as if it were uniform there.
+
+    With fractions f and 1 - f, the parts are uniform on neighbouring intervals of length f a and
+    (1 - f) a, a = sqrt(12 lambda_1). Total n, Fs, Sc and Ps stay what they were; both parts keep
+    the largest level. The paper's case is f = 1/2.
+    """
     dimensions = groups.means.shape[1]
     count = groups.counts[group]
     larger = (count + 1) // 2
@@ -591,7 +605,12 @@ def _split(groups: GroupArrays, work: Scratch, group: int, new: int) -> None:
 
 @part
 def _longest_axis(work: Scratch) -> float:
-    """Find the first eigenvector of a matrix, as ``longest_axis`` does; return its eigenvalue."""
+    """Find the first eigenvector of a matrix, with a fixed sign; return its eigenvalue.
+
+    A matrix that is squared again and again becomes the outer product of its first eigenvector
+    with itself. Only that vector is wanted, so this is quicker than all eigenvectors; and it
+    does not depend on whose linear algebra is installed.
+    """
     covariance, power, square = work.matrices[0], work.matrices[1], work.matrices[2]
     axis = work.axis
     dimensions = len(axis)

@@ -47,7 +47,7 @@ from tulle.stream._fitted import Fitted
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, StreamGroups
 from tulle.stream._held import Held, HeldBack
 from tulle.stream._people import GroupMembers, PersonHash
-from tulle.stream._snapshots import Published, confined, draw, seen_ranges
+from tulle.stream._snapshots import BITS, Published, confined, draw, seen_ranges
 from tulle.stream._state import History, StreamState, check_reach
 from tulle.table._frames import enter_column
 from tulle.table._numbers import NumberCodec
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tulle.stream.condenser import StreamCondenser
 
 FORMAT = "tulle-stream-state"
-VERSION = 3
+VERSION = 4
 PARAMETERS = (
     "k",
     "init_size",
@@ -407,6 +407,10 @@ def _check(fitted: Fitted) -> None:
         same = (pieces.low, pieces.high, pieces.shares, pieces.cells, form.counts, form.shown)
         _require(len({array.shape for array in same}) == 1 and pieces.low.ndim == 1)
         _require(pieces.cuts.shape == (len(pieces.low) - 1,))
+        bits = (form.bits, form.shown_bits)
+        _require(len({part.shape for part in bits}) == 1 and form.bits.ndim == 2)
+        _require(form.bits.shape[0] == len(pieces.low) and 1 <= form.bits.shape[1] <= 1 + BITS)
+        _require(all(bool(((part >= 0) & (part <= part[:, :1])).all()) for part in bits))
         for array in (*same, pieces.cuts):
             _require(bool(np.isfinite(array).all()))
         _require(all(part.min() >= 0 and 0 < part.sum() < MOST for part in same[4:]))

@@ -414,7 +414,13 @@ def _rounded_up(value: float, codec: NumberCodec) -> float:
 # the smoothed quantile function of the initial records, as tables have it, in pieces of at least as
 # many people as anybody asks for. Later records are counted in these pieces. A snapshot updates the
 # count of a piece only after as many newcomers, as it does a group; what is drawn beyond the range
-# of the initial records (a drift) stays as it is.
+# of the initial records (a drift) stays as it is. A heap that forms later shows in its piece: of
+# the numbers there, written in base two, it is counted how many have each bit. Where one number has
+# the majority of every bit, at least so many people hold it as differ in no bit, and it is told
+# once these are enough. Sums of bits do not depend on the size of batches, and no number is kept.
+
+BITS = 24  # numbers that are longer, in units of their last decimal, have no heaps
+_HEAP = 0.05  # of all people, as among the initial records
 
 
 @dataclass(frozen=True, repr=False)
@@ -426,23 +432,60 @@ class ShapeOfNumbers:
     least: int  # newcomers that a piece is updated after
     counts: Ints
     shown: Ints
+    bits: Ints  # (pieces, 1 + bits): of how many numbers, and how many of them have each bit
+    shown_bits: Ints
 
     def counted(self, values: Floats) -> ShapeOfNumbers:
         """Return the form with more values, of which those beyond its range are left out."""
         low, high = np.nextafter(self.span[0], -np.inf), self.span[1]
         ends = np.r_[low, np.clip(self.pieces.cuts, low, high), high]
-        places = np.searchsorted(ends, values, side="left")  # the first and the last are beyond it
-        return replace(
-            self, counts=self.counts + np.bincount(places, minlength=len(ends) + 1)[1:-1]
-        )
+        places = np.searchsorted(ends, values, side="left") - 1  # the first and last are beyond it
+        inside = (places >= 0) & (places < len(self.counts))
+        places, bits = places[inside], self.bits.copy()
+        if bits.shape[1] > 1:
+            steps = np.rint((values[inside] - self.span[0]) / self._unit).astype(np.int64)
+            digits = steps[:, None] >> np.arange(bits.shape[1] - 1) & 1
+            np.add.at(bits, places, np.c_[np.ones_like(steps), digits])
+        counts = self.counts + np.bincount(places, minlength=len(self.counts))
+        return replace(self, counts=counts, bits=bits)
+
+    @property
+    def _unit(self) -> float:
+        return self.pieces.step * 10.0 ** -(self.pieces.decimals or 0)
+
+    def heaps(self) -> Iterator[tuple[int, float, float]]:
+        """Yield the pieces in which a number that is shown outweighs all others, and its share."""
+        least = max(self.least, _HEAP * self.shown_bits[:, 0].sum())
+        wide = self.pieces.low < self.pieces.high
+        for piece in np.flatnonzero(wide & (self.shown_bits[:, 0] >= least)):
+            count, ones = self.shown_bits[piece, 0], self.shown_bits[piece, 1:]
+            differ = np.minimum(ones, count - ones)
+            if count - differ.sum() < max(least, count / 2):
+                continue
+            steps = (ones * 2 > count) @ (1 << np.arange(len(ones)))
+            # other numbers have half of the bits in which they vary at all
+            others = 2 * differ[differ > 0].mean() if differ.any() else 0.0
+            others = np.clip(others, differ.max(initial=0), differ.sum())
+            heap = round(self.span[0] + float(steps) * self._unit, self.pieces.decimals)
+            yield int(piece), heap, float(1 - others / count)
 
     def renewed(self) -> ShapeOfNumbers:
         """Return the form that the next snapshot shows."""
         ripe = self.counts - self.shown >= self.least
-        return replace(self, shown=np.where(ripe, self.counts, self.shown))
+        shown = np.where(ripe, self.counts, self.shown)
+        return replace(
+            self, shown=shown, shown_bits=np.where(ripe[:, None], self.bits, self.shown_bits)
+        )
+
+    def whole(self) -> ShapeOfNumbers:
+        """Return the form that shows every record counted."""
+        return replace(self, shown=self.counts, shown_bits=self.bits)
 
     def joined(self, other: ShapeOfNumbers) -> ShapeOfNumbers:
-        """Return the form with the records of another stream, each in the middle of its piece."""
+        """Return the form with the records of another stream, each in the middle of its piece.
+
+        Of heaps that formed later, those of this stream stay.
+        """
         middles = (other.pieces.low + other.pieces.high) / 2
         places = np.searchsorted(self.pieces.cuts, middles, side="left")
         counts, shown = (
@@ -462,6 +505,10 @@ class ShapeOfNumbers:
         if len(alone):
             ranks = np.argsort(np.argsort(values[inside], kind="stable"))
             formed[inside] = pieces.draw(alone, rng, ranks.astype(np.float32))
+            places = np.searchsorted(self.pieces.cuts, formed, side="left")
+            for piece, heap, share in self.heaps():
+                mine = inside & (places == piece)
+                formed[mine & (rng.random(len(formed)) < share)] = heap
         return formed
 
 
@@ -481,10 +528,12 @@ def fit_forms(
         places = codec.decimals if codec.kind is Kind.DECIMAL else 0
         pieces = fit_quantiles(values, codec.least, owners=owners, decimals=places, rng=rng)
         nobody = np.zeros(len(pieces.low), dtype=np.int64)
-        form = ShapeOfNumbers(pieces, (codec.low, codec.high), codec.least, nobody, nobody).counted(
-            values
-        )
-        forms[codec.name] = replace(form, shown=form.counts)
+        steps = math.inf if places is None else (codec.high - codec.low) * 10.0**places
+        bits = math.ceil(math.log2(steps + 1)) if steps < 1 << BITS else 0
+        none = np.zeros((len(pieces.low), 1 + bits), dtype=np.int64)
+        span = (codec.low, codec.high)
+        form = ShapeOfNumbers(pieces, span, codec.least, nobody, nobody, none, none)
+        forms[codec.name] = form.counted(values).whole()
     return forms
 
 

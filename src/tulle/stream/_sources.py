@@ -7,7 +7,6 @@ condenser slows the source down and memory stays bounded.
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import io
 import os
@@ -20,7 +19,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, BinaryIO, ClassVar, Protocol
+from typing import Any, BinaryIO, ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -214,7 +213,7 @@ class Source(Protocol):
 
     @property
     def position(self) -> Position:
-        """Return the position up to which everything was delivered."""
+        """The position up to which everything was delivered."""
 
     @staticmethod
     def place(position: Position) -> str:
@@ -544,7 +543,11 @@ def _fetcher() -> Fetch:
         pipe = sys.stdin.fileno()
     except (io.UnsupportedOperation, AttributeError):
         return sys.stdin.buffer.read  # no descriptor: text that a program set in its place
-    with suppress(OSError, AttributeError):  # no pipe, not allowed, or not Linux
+    if os.name == "nt":
+        return cast(io.BufferedReader, sys.stdin.buffer).read1  # no pipe can be waited for there
+    with suppress(ImportError, OSError, AttributeError):  # no pipe, not allowed, or not Linux
+        import fcntl
+
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def fetch(size: int) -> bytes | None:

@@ -17,7 +17,7 @@ from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._types import Floats, Ints
 from tulle.errors import PrivacyError
-from tulle.stream._engines import NOBODY, Engine, Event, PlainEngine, TreeEngine
+from tulle.stream._engines import NOBODY, Engine, Event
 from tulle.stream._groups import Scaling, StreamGroups
 from tulle.stream._held import Held, HeldBack
 from tulle.stream._people import GroupMembers
@@ -92,8 +92,6 @@ class History:
             self.total = (before + np.array(other.total)).tolist()
 
 
-SMALL = 10_000  # records: below, NumPy takes no longer than loading compiled code
-WIDE = 50  # dimensions: above, splits take most of the time, and more the wider the records are
 FARTHEST = 1e15  # standard deviations: beyond, squares lose their meaning
 
 
@@ -174,8 +172,6 @@ class StreamState:
         levels = np.ascontiguousarray(levels, dtype=np.int64)
         start = 0
         while start < len(rows):
-            # again and again: a class that is new has no group at first
-            self._choose_engine(max(self.seen + len(rows) - start, int(numbers[-1]) + 1))
             stop = min(len(rows), start + self.history.interval - self.seen % self.history.interval)
             part = slice(start, stop)
             self._run(rows[part], records[part], levels[part], numbers[part], persons[part])
@@ -200,7 +196,6 @@ class StreamState:
         mine, theirs = self.waiting, other.waiting
         self.held.remove(mine)
         other.held.remove(theirs)
-        self._choose_engine(self.seen + other.seen)
         if waiting := [*mine, *theirs]:
             numbers = np.array([held.number for held in waiting])
             levels = np.array([held.level for held in waiting], dtype=np.int64)
@@ -243,25 +238,13 @@ class StreamState:
                 "released"
             )
 
-    def _choose_engine(self, reached: int) -> None:
-        """Switch to the index once the stream is large; this may be one class of many."""
-        large = self._is_large(self.groups, reached)
-        if self._engine is None or (large and not isinstance(self._engine, TreeEngine)):
-            self._engine = self._engine_for(self.groups, reached)
-
-    def _engine_for(self, groups: StreamGroups, reached: int = 0) -> Engine:
-        """Return the NumPy engine while the stream is small; the index needs a first group."""
-        large = self._is_large(groups, max(self.seen, reached))
-        return (TreeEngine if large else PlainEngine)(groups, strict=self.strict, each=self._each)
-
-    def _is_large(self, groups: StreamGroups, reached: int) -> bool:
-        return len(groups) > 0 and reached * max(1.0, groups.dimensions / WIDE) ** 2 > SMALL
+    def _engine_for(self, groups: StreamGroups) -> Engine:
+        return Engine(groups, strict=self.strict, each=self._each)
 
     def _run(
         self, rows: Floats, records: Floats, levels: Ints, numbers: Ints, persons: Ints
     ) -> None:
-        engine = self._engine
-        assert engine is not None
+        engine = self._engine = self._engine or self._engine_for(self.groups)
         row = 0
         while row < len(records):
             need = self.held.least_need(self.label)

@@ -285,7 +285,7 @@ class StreamCondenser(BaseEstimator):
         fitted = self._require_groups()
         _check_size("sample", n_samples)
         shown = [state.groups for state in fitted.states.values()]
-        forms = {name: replace(form, shown=form.counts) for name, form in fitted.forms.items()}
+        forms = {name: form.whole() for name, form in fitted.forms.items()}
         return self._drawn(shown, n_samples, fitted.encoder, forms, fitted.next_draw())
 
     @alone
@@ -546,7 +546,7 @@ class StreamCondenser(BaseEstimator):
 
     @property
     def _fitted(self) -> Fitted:
-        """Return what a save, a merge or a resupply of waiting records needs."""
+        """What a save, a merge or a resupply of waiting records needs."""
         check_whole(self)
         assert isinstance(self._body, Fitted)
         return self._body

@@ -114,7 +114,7 @@ class CategoryCodec:
 
     @property
     def tail(self) -> int:
-        """Return the number of categories that share one code."""
+        """The number of categories that share one code."""
         return len(self.domain) - self.top
 
     @property

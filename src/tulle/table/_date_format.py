@@ -122,7 +122,7 @@ class DateReading:
 
     @property
     def format(self) -> str:
-        """Return the format to write dates back in: the most common one."""
+        """The format to write dates back in: the most common one."""
         return self.formats[0][0]
 
 
@@ -277,11 +277,11 @@ def _variants(form: str, texts: pl.Series) -> Iterator[str]:
 
 def _in_zone(values: pl.Series, form: str) -> pl.Series:
     """Return moments as a clock shows them that is so many hours ahead as the form says."""
-    found = _OFFSET.search(form)
-    if found is None or getattr(values.dtype, "time_zone", None) is None:
+    match = _OFFSET.search(form)
+    if match is None or getattr(values.dtype, "time_zone", None) is None:
         return values
-    away = timedelta(hours=int(found[2]), minutes=int(found[3]))
-    return values.dt.replace_time_zone(None) + (away if found[1] == "+" else -away)
+    away = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return values.dt.replace_time_zone(None) + (away if match[1] == "+" else -away)
 
 
 def _lasting(size: int, form: str) -> str:

@@ -38,7 +38,7 @@ class Exit(Protocol):
 
     @property
     def plain(self) -> bool:
-        """Return whether the input was an array or a list: without names or declared precision."""
+        """Whether the input was an array or a list: without names or declared precision."""
         ...
 
     def leave(self, frame: pl.DataFrame) -> Any:

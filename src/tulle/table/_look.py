@@ -82,24 +82,24 @@ class Look:
 
     @property
     def special(self) -> tuple[str | float, ...]:
-        """Return what stands for missing among numbers, answers or dates."""
+        """What stands for missing among numbers, answers or dates."""
         numbers = (code.value for code in self.number_codes)
         return (*self.words, *(int(value) if value.is_integer() else value for value in numbers))
 
     @property
     def number_form(self) -> str:
-        """Return how numbers are written, unless any program would write them so."""
+        """How numbers are written, unless any program would write them so."""
         form = self.number_format
         return "" if form is None or form.plain else form.example
 
     @property
     def date_form(self) -> str:
-        """Return how most dates are written; empty if they are not text."""
+        """How most dates are written; empty if they are not text."""
         return self.date_formats[0] if self.date_formats else ""
 
     @property
     def whole(self) -> bool:
-        """Return whether all numbers are whole and exact."""
+        """Whether all numbers are whole and exact."""
         if self.numbers is None:
             return False
         if self.numbers.dtype.is_integer():

@@ -54,7 +54,7 @@ class NumberFormat:
 
     @property
     def plain(self) -> bool:
-        """Return whether a machine would write numbers this way."""
+        """Whether a machine would write numbers this way."""
         bare = not (self.prefix or self.suffix or self.thousands)
         return bare and self.decimal == "." and self.negative == "-1"
 
@@ -71,7 +71,7 @@ class NumberFormat:
 
     @property
     def example(self) -> str:
-        """Return a number in this format, for a policy; ``*`` stands for any number of digits."""
+        """A number in this format, for a policy; ``*`` stands for any number of digits."""
         digits = 2 if self.decimals is None else self.decimals
         value = 1234567 + round(0.891234567891, digits)
         shown = replace(self, decimals=digits)._text(value if self.negative == "-1" else -value)
@@ -162,7 +162,7 @@ class NumberReading:
 
     @property
     def format(self) -> NumberFormat:
-        """Return the format to write numbers back in: the most common one."""
+        """The format to write numbers back in: the most common one."""
         return self.formats[0][0]
 
     @property

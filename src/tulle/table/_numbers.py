@@ -224,7 +224,7 @@ class NumberCodec:
 
     @property
     def fixed(self) -> bool:
-        """Return whether the range is that of public bounds.
+        """Whether the range is that of public bounds.
 
         Whole numbers stay where many people are: ages are bounded by 0 and 120, and are not there.
         """

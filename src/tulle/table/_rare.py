@@ -79,7 +79,7 @@ class Merging:
 
     @property
     def size(self) -> int:
-        """Return how many categories there are now, without the rest."""
+        """How many categories there are now, without the rest."""
         return len(self.kept) + len(self.general)
 
 

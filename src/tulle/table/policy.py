@@ -456,8 +456,8 @@ def _is_number(value: Any) -> bool:
 
 def _explained(message: str, text: str) -> str:
     """Explain what a TOML error means in a policy."""
-    found = re.search(r"at line (\d+)", message)
-    number = int(found.group(1)) if found else 0
+    match = re.search(r"at line (\d+)", message)
+    number = int(match.group(1)) if match else 0
     lines = text.splitlines()
     line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
     if "Cannot declare" in message and line.startswith("["):

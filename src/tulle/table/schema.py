@@ -70,7 +70,7 @@ class Role(StrEnum):
 
     @property
     def released(self) -> bool:
-        """Return whether columns of this role are in a release. Levels are obeyed, not released."""
+        """Whether columns of this role are in a release. Levels are obeyed, not released."""
         return self not in (Role.IDENTIFIER, Role.PERSON, Role.LEVEL, Role.IGNORED)
 
 
@@ -277,12 +277,12 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all columns, in order."""
+        """The names of all columns, in order."""
         return list(self._columns)
 
     @property
     def released(self) -> list[str]:
-        """Return the names of the columns that are in a release."""
+        """The names of the columns that are in a release."""
         return [column.name for column in self if column.role.released]
 
     def named(self, *roles: Role) -> list[str]:

@@ -161,22 +161,22 @@ class Transactions:
 
     @property
     def lengths(self) -> Rows:
-        """Return the number of items in each basket."""
+        """The number of items in each basket."""
         return np.diff(self.indptr)
 
     @property
     def n_filled(self) -> int:
-        """Return the number of baskets that are not empty."""
+        """The number of baskets that are not empty."""
         return int(np.count_nonzero(self.lengths))
 
     @cached_property
     def counts(self) -> Rows:
-        """Return the number of baskets that hold each item."""
+        """The number of baskets that hold each item."""
         return np.bincount(self.items, minlength=len(self.names))
 
     @cached_property
     def row_of(self) -> Rows:
-        """Return the row of each stored cell."""
+        """The row of each stored cell."""
         return np.repeat(np.arange(len(self), dtype=np.int64), self.lengths)
 
     @cached_property
@@ -236,7 +236,7 @@ class Transactions:
 
     @cached_property
     def index(self) -> dict[Any, int]:
-        """Return the code of each name."""
+        """The code of each name."""
         return {name: code for code, name in enumerate(self.names.tolist())}
 
     def is_part_of(self, others: Transactions) -> bool:

@@ -66,6 +66,10 @@
     event.preventDefault();
     const fields = new URLSearchParams(new FormData(form));
     if (button && button.name) fields.append(button.name, button.value);
+    if ("shown" in form.dataset) {
+      const shown = document.querySelectorAll("[data-place]:not([hidden])");
+      fields.set("columns", Array.from(shown, function (one) { return one.dataset.place; }).join());
+    }
     if (button) button.disabled = true;
     fetch(form.action, { method: "POST", body: fields }).then(async function (answer) {
       if (answer.ok) { window.location.assign(answer.url); return; }
@@ -73,6 +77,19 @@
       say(form, (page.querySelector("[role=alert]") || page.body).textContent);
     }).catch(function () { say(form, "The app does not answer: is it still running?"); })
       .finally(function () { if (button) button.disabled = false; });
+  }
+
+  // hundreds of columns: those whose names hold what is typed are shown
+  function find() {
+    const field = document.querySelector("input[data-find]");
+    if (!field) return;
+    const word = field.value.trim().toLowerCase();
+    let count = 0;
+    for (const one of document.querySelectorAll(field.dataset.find)) {
+      one.hidden = !one.dataset.name.includes(word);
+      count += !one.hidden;
+    }
+    document.getElementById("found").textContent = word ? count + " shown" : "";
   }
 
   function say(form, text) {
@@ -131,6 +148,7 @@
         for (const field of document.querySelectorAll("input.filled")) field.value = button.dataset.gates;
       });
     }
-    document.body.addEventListener("htmx:afterSettle", function () { draw(document); });
+    document.addEventListener("input", function (event) { if (event.target.dataset.find) find(); });
+    document.body.addEventListener("htmx:afterSettle", function () { draw(document); find(); });
   });
 })();

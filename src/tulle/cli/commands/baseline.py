@@ -46,16 +46,8 @@ def command(recover: bool, bins: int, as_json: bool, source: str, **arguments: A
     if recover:
         with output.working(as_json):
             found = recovered(source, arguments["output"], bins=bins, force=arguments["force"])
-        tables = {"distributions": found.shares[:20]}
-        output.show(found.summary, title="Recovered", as_json=as_json, tables=tables)
+        output.show_done(found, "Recovered", as_json=as_json)
         return
     with output.working(as_json):
         made = baseline(source, command=output.command_line(), **arguments)
-    output.show(
-        {**made.summary, "notes": made.notes},
-        title="Released",
-        as_json=as_json,
-        tables={"left_out": made.left_out},
-        verdict=made.audit.verdict,
-        notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
-    )
+    output.show_release(made, "Released", arguments, as_json=as_json)

@@ -14,7 +14,7 @@ from tulle.cli import _output as output
 from tulle.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tulle._commands._condensed import Condensed
+    from tulle._commands._decision import Done
 
 
 @click.command()
@@ -70,7 +70,9 @@ if TYPE_CHECKING:
     metavar="M",
 )
 @options.switch(
-    "--ledger", "Measure how far estimates lie from those of INPUT, for tulle estimate."
+    "--ledger/--no-ledger",
+    "Measure how far estimates lie from those of INPUT, for tulle estimate.  [with --copies or "
+    "named estimates]",
 )
 @options.switch(
     "--codebook", "Describe the columns of the release beside it, as JSON and as a page."
@@ -100,7 +102,7 @@ def command(as_json: bool, source: str, engine: str, master: str | None, **argum
     if engine == "spark":
         from tulle.spark._condense import condense_source
 
-        condense: Callable[..., Condensed] = partial(condense_source, master=master)
+        condense: Callable[..., Done] = partial(condense_source, master=master)
     else:
         from tulle._commands.condense import condense
 
@@ -108,12 +110,6 @@ def command(as_json: bool, source: str, engine: str, master: str | None, **argum
             raise ParameterError("--master is the cluster of --engine spark: pass that as well")
     with output.working(as_json):
         made = condense(source, command=output.command_line(), **arguments)
-    tried = {} if as_json else {"tried": made.summary["chosen"]["tried"]}  # JSON has it whole
-    output.show(
-        {**made.summary, "notes": made.notes},
-        title="Condensed",
-        as_json=as_json,
-        tables={"levels": made.levels, **tried, "left_out": made.left_out},
-        verdict=made.audit.verdict,
-        notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
-    )
+    if as_json:  # the summary has it whole
+        made = made._replace(tables={n: t for n, t in made.tables.items() if n != "tried"})
+    output.show_release(made, "Condensed", arguments, as_json=as_json)

@@ -29,11 +29,5 @@ def command(folder: str, quest: str | None, seed: int | None, force: bool, as_js
         return
     with output.working(as_json):
         made = demo(folder, seed=seed, command=output.command_line(), force=force)
-    output.show(
-        made.summary,
-        title="Breast cancer data, condensed class by class, groups of at least 20",
-        as_json=as_json,
-        tables={"attacks": made.attacks},
-        verdict=made.verdict,
-        notes=[f"{what:28} {where}" for what, where in made.files.items()],
-    )
+    told = "Breast cancer data, condensed class by class, groups of at least 20"
+    output.show_done(made, told, as_json=as_json)

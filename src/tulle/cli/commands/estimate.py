@@ -29,8 +29,8 @@ def command(
     "where CONDITION". Copies and the error ledger are found through the manifest. Exit code 1:
     the release cannot answer.
     """
-    from tulle._commands.estimate import estimate
+    from tulle._commands.estimate import estimate, refuse_unanswered
 
     found = estimate(release, question, weight=weight, population=population)
-    output.show(found.summary, title="Estimate", as_json=as_json, tables={"estimates": found.rows})
-    found.refuse_unanswered()
+    output.show_done(found, "Estimate", as_json=as_json)
+    refuse_unanswered(found)

@@ -88,14 +88,7 @@ def command(context: Any, /, as_json: bool, preview: bool, source: str, **argume
 
     with output.working(as_json):
         made = hide(source, command=output.command_line(), **arguments)
-    output.show(
-        made.summary,
-        title="Hidden",
-        as_json=as_json,
-        tables={"rules": made.rules},
-        verdict=made.audit.verdict,
-        notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
-    )
+    output.show_release(made, "Hidden", arguments, as_json=as_json)
 
 
 def _preview(source: str, arguments: dict[str, Any], *, as_json: bool) -> None:

@@ -45,10 +45,4 @@ def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -
 
     with output.working(as_json):
         found = learn(source, output=output_, **arguments)
-    output.show(
-        found.summary,
-        title="Learnt",
-        as_json=as_json,
-        tables={"the first": found.top},
-        notes=[f"all       {output_}"] if output_ else [],
-    )
+    output.show_done(found, "Learnt", as_json=as_json)

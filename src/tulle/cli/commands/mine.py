@@ -70,10 +70,4 @@ def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -
     arguments["attributes"] = arguments["attributes"] or None
     with output.working(as_json):
         found = mine(source, output=output_, **arguments)
-    output.show(
-        found.summary,
-        title="Mined",
-        as_json=as_json,
-        tables={"the first": found.top},
-        notes=[f"all       {output_}"] if output_ else [],
-    )
+    output.show_done(found, "Mined", as_json=as_json)

@@ -298,12 +298,4 @@ def rotate(
 
 
 def _show(made: Any, title: str, as_json: bool, more: Sequence[str] = ()) -> None:
-    notes = [*made.notes, *more]
-    output.show(
-        made.summary,
-        title=title,
-        as_json=as_json,
-        tables=made.tables,
-        verdict=made.verdict,
-        notes=notes,
-    )
+    output.show_done(made, title, as_json=as_json, where=more)

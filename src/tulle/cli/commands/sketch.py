@@ -75,11 +75,4 @@ def command(as_json: bool, source: str, **arguments: Any) -> None:
 
     with output.working(as_json):
         made = sketch(source, command=output.command_line(), **arguments)
-    output.show(
-        made.summary,
-        title="Sketches",
-        as_json=as_json,
-        tables={"components": made.components} | ({"tried": made.tried} if made.tried else {}),
-        verdict=made.audit.verdict,
-        notes=[*made.notes, *output.where_to_look(arguments["output"], arguments["report"])],
-    )
+    output.show_release(made, "Sketches", arguments, as_json=as_json)

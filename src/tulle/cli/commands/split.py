@@ -40,4 +40,4 @@ def command(source: str, as_json: bool, **arguments: Any) -> None:
 
     with output.working(as_json):
         made = split_file(source, **arguments)
-    output.show(made.summary, title="Split", as_json=as_json, notes=made.notes)
+    output.show_done(made, "Split", as_json=as_json)

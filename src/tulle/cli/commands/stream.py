@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import rich_click as click
@@ -39,6 +40,10 @@ from tulle.cli import _output as output
     "--levels", "Column with each record's own level; 6..10: drawn, for a trial. --k is not used."
 )
 @options.column("--target", "Column of classes, which are condensed separately.")
+@options.column(
+    "--person",
+    "Whose records they are: people are counted, not records (needs --key or --plain-waiting).",
+)
 @options.whole(
     "--init", "Number of records to form the first groups from.  [default: 1000]", least=2
 )
@@ -81,8 +86,8 @@ from tulle.cli import _output as output
 )
 @options.file(
     "--key",
-    "Key file that seals waiting records in the state; create it with "
-    "SecretKey.generate().save(FILE).",
+    "Key file that seals waiting records in the state, and hashes of people: made for a new "
+    "stream if there is no such file, and needed by every later run.",
 )
 @options.switch("--plain-waiting", "Store waiting records unencrypted in the state.")
 @options.choice(
@@ -119,14 +124,11 @@ def command(
     options.require(context, "source", "output", "state")
     from tulle._commands.stream import stream
 
+    made = key is not None and not Path(key).exists() and not Path(given["state"]).exists()
+    if made:
+        SecretKey.generate().save(str(key))
     opened = None if key is None else SecretKey.load(key)
     with output.working(as_json, logged=given["follow"] or not as_json):
         done = stream(key=opened, command=output.command_line(), **given)
-    output.show(
-        done.summary,
-        title="Stream",
-        as_json=as_json,
-        tables={"releases": done.snapshots},
-        verdict=done.verdict,
-        notes=done.notes,
-    )
+    made_key = [f"key       {key} (created; keep it secret)"] if made else []
+    output.show_done(done, "Stream", as_json=as_json, where=made_key)

@@ -27,8 +27,8 @@ def command(
 
     RELEASE is a file, or a database table (sqlite:///file.db#table, postgresql://host/db#table).
     """
-    from tulle._commands.verify import verify
+    from tulle._commands.verify import refuse_broken, verify
 
     checked = verify(release, key, source=source, source_key=source_key)
-    output.show(checked.summary, title="Verify", as_json=as_json, tables={"checks": checked.rows})
-    checked.refuse_broken()
+    output.show_done(checked, "Verify", as_json=as_json)
+    refuse_broken(checked)

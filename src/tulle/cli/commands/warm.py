@@ -19,6 +19,4 @@ def command(as_json: bool) -> None:
 
     with output.working(as_json):
         warmed = warm()
-    output.show(
-        warmed.summary, title="Warm", as_json=as_json, tables={"kernels_ready": warmed.kernels}
-    )
+    output.show_done(warmed, "Warm", as_json=as_json)

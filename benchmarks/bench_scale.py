@@ -76,6 +76,47 @@ def mixed(n: int) -> Iterator[pl.DataFrame]:
         ).with_columns(pl.col("income").fill_nan(None))
 
 
+def histories(people: int) -> Iterator[pl.DataFrame]:
+    """Visits of people: ten rows each on average, in order, with a level of their own."""
+    wards = np.array(["surgery", "medicine", "children", "eye", "ear", "heart"])
+    for start in range(0, people, BLOCK // 10):
+        n = min(BLOCK // 10, people - start)
+        rng = np.random.default_rng([SEED, start])
+        counts = np.clip(rng.poisson(10, n), 1, 30)
+        who, begin = np.repeat(np.arange(n), counts), np.cumsum(counts) - counts
+        level, rows = rng.normal(size=n)[who], len(who)
+        gaps = rng.gamma(1.5, 60, rows).astype(int) + 1
+        days = np.cumsum(gaps) - np.cumsum(gaps)[begin[who]] + rng.integers(7000, 15_000, n)[who]
+        place = np.clip((level * 1.2 + rng.normal(size=rows) + 3).astype(int), 0, 5)
+        yield pl.DataFrame(
+            {
+                "patient": [f"P{start + one:07d}" for one in who],
+                "day": np.datetime64("1970-01-01") + days,
+                "sex": rng.choice(["f", "m"], n)[who],
+                "age": rng.integers(18, 90, n)[who],
+                "ward": wards[place],
+                "sick": rng.random(rows) < 0.2 + 0.1 * (level > 0),
+                "cost": np.exp(5 + 0.4 * level + rng.normal(0, 0.3, rows)).round(2),
+                "weight": (70 + 8 * level + rng.normal(0, 2, rows)).round(1),
+            }
+        ).sample(fraction=1, shuffle=True, seed=start)
+
+
+HISTORIES_POLICY = """
+[people]
+order = ["day"]
+
+[columns]
+patient = { kind = "text", role = "person" }
+day = { kind = "datetime", role = "quasi-identifier" }
+sex = { kind = "category", role = "quasi-identifier" }
+age = { kind = "integer", role = "quasi-identifier" }
+ward = { kind = "category", role = "quasi-identifier" }
+sick = { kind = "boolean", role = "sensitive" }
+cost = { kind = "decimal", role = "quasi-identifier" }
+weight = { kind = "decimal", role = "quasi-identifier" }
+"""
+
 MIXED_POLICY = """
 [columns]
 patient = { kind = "integer", role = "person" }
@@ -288,6 +329,14 @@ def compare_people(quick: bool) -> None:
             output = folder / "release.parquet"
             found = run(source, output, "100MB" if quick else MEMORY, "--policy", str(policy))
             rows.append(row("visits of people, levels 5, 10, 20", size, "in blocks", found, None))
+            print(rows[-1], flush=True)
+        policy.write_text(HISTORIES_POLICY)
+        for people in [2_000] if quick else [10_000, 100_000, 1_000_000]:
+            write_batches(histories(people), source, force=True)
+            memory = "100MB" if quick else "1GB"
+            found = run(source, output, memory, "--policy", str(policy), "--k", "10")
+            name = f"{people:,} people, their rows in order"
+            rows.append(row(name, people * 10, f"--memory {memory}", found, None))
             print(rows[-1], flush=True)
     write("scale_people", "Kinds, levels and people, larger than memory", rows, HOW, quick)
 

@@ -89,6 +89,30 @@ def rows_alike(
     }
 
 
+def parent_child_alike(
+    parents: tuple[pd.DataFrame, pd.DataFrame],
+    rows: tuple[pd.DataFrame, pd.DataFrame],
+    key: str,
+    names: Sequence[str],
+    seed: int = 0,
+) -> float:
+    """Return how alike pairs of a column of the parent and one of a row of it are.
+
+    ``parents`` and ``rows`` are those of the original and of the release.
+    """
+    rng, cells = np.random.default_rng(seed), []
+    some = [one_row(table[rows[0].columns], key, rng)[0] for table in rows]
+    above = [table.set_index(key).loc[part[key]] for table, part in zip(parents, some)]
+    for tables, columns in ((above, names), (some, [c for c in some[0] if c != key])):
+        borders = {name: bins_of(tables[0][name], 10) for name in columns}
+        cells.append([[binned(t[n], borders[n]) for n in columns] for t in tables])
+    first, second = zip(*cells)
+    return float(np.mean([
+        alike(a * WIDE + b, c * WIDE + d)
+        for a, c in zip(first[0], second[0]) for b, d in zip(first[1], second[1])
+    ]))  # fmt: skip
+
+
 def coherence(original: pd.DataFrame, release: pd.DataFrame, key: str) -> dict[str, float]:
     """Return how alike the numbers of different values a person has are, and who holds a value."""
     kept, named = [], [c for c in original if c != key]
@@ -165,6 +189,19 @@ def nearness(
     distances = [near.kneighbors(part)[0][:, 0] for part in (inside, outside)]
     labels = np.repeat([1, 0], [len(part) for part in distances])
     return share, float(roc_auc_score(labels, -np.concatenate(distances)))
+
+
+def nearness_error(strangers: pd.DataFrame, released: pd.DataFrame, rounds: int = 20) -> float:
+    """Return the standard error of the share of :func:`nearness`, where nobody is a member.
+
+    Strangers are halved at random: which half is nearer is chance alone. Halves of whole sets
+    vary more, by the root of two.
+    """
+    rng, shares = np.random.default_rng(0), []
+    for _ in range(rounds):
+        inside = rng.permutation(len(strangers)) < len(strangers) // 2
+        shares.append(nearness(strangers[inside], strangers[~inside], released)[0])
+    return float(np.std(shares) / np.sqrt(2))
 
 
 def coefficients(

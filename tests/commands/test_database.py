@@ -18,6 +18,7 @@ from tulle._commands import _database, split
 from tulle._commands._decision import Refused
 from tulle._commands.audit import audit_files, check_outcome
 from tulle._commands.condense import condense
+from tulle._commands.explore import explore_file
 from tulle._commands.inspect import inspect
 from tulle._commands.split import split_file
 from tulle._commands.verify import verify
@@ -252,6 +253,28 @@ def test_k_is_chosen_and_judged_on_parts_of_the_people(
     assert made.summary["people"] == PEOPLE
     assert f"Of the sizes tried, {chosen['why']}." in made.notes
     assert not report.exists()
+
+
+def test_a_frontier_of_linked_tables_is_kept_and_goes_on(
+    folder: Path, policy: Path, tmp_path: Path
+) -> None:
+    measured: list[str] = []
+
+    def told(point: Any, done: int, total: int) -> None:
+        measured.append(point.spec.label)
+
+    given: dict[str, Any] = {"policy": policy, "quick": True, "seed": 1, "progress": told}
+    found = explore_file(folder, tmp_path / "frontier", k=[5, 10], **given)
+    assert [row["k"] for row in found.rows() if row["k"]] == [5, 10]
+    copied, shuffled = found.points[:2]
+    assert copied.level == "bad"
+    assert copied.utility > shuffled.utility
+    assert {"walked:visits", "alone_joined"} <= {*found.points[-1].attacks}
+    assert (tmp_path / "frontier" / "explore.html").is_file()
+    again = explore_file(folder, tmp_path / "frontier", k=[5, 10], **given)
+    assert [point.risk for point in again.points] == [point.risk for point in found.points]
+    with pytest.raises(ParameterError, match="--synthesis is for a single table"):
+        explore_file(folder, tmp_path / "other", synthesis=["uniform"], policy=policy)
 
 
 def test_a_k_that_is_given_is_judged_on_parts_as_well(

@@ -96,7 +96,7 @@ class _LinkedWork(Work):
     apart: LinkedTables | None
 
     def make(self, options: Condensing) -> LinkedRelease:
-        return _made(self.original, self.apart, options)
+        return made_linked(self.original, self.apart, options)
 
     def audited(self, made: LinkedRelease, splits: Splits | None, *, whole: bool) -> Audit:
         return _audited(made, splits, self.options, self.command, whole=whole)
@@ -106,7 +106,7 @@ class _LinkedWork(Work):
     ) -> Splits:
         def make(members: Any, strangers: Any, seed: int) -> ComparedPeople:
             parts = self.original.of(members), self.original.of(strangers)
-            return _compared(_made(*parts, replace(options, seed=seed)))
+            return _compared(made_linked(*parts, replace(options, seed=seed)))
 
         return attack_linked_splits(self.people, make, rng, **how)
 
@@ -123,7 +123,10 @@ def refuse_others(options: Condensing, output: FilePath, refused: Mapping[str, A
     refuse_no_folder(output, "--output")
 
 
-def _made(original: LinkedTables, apart: LinkedTables | None, options: Condensing) -> LinkedRelease:
+def made_linked(
+    original: LinkedTables, apart: LinkedTables | None, options: Condensing
+) -> LinkedRelease:
+    """Return a release of linked tables, checked as it is written."""
     condenser = DatabaseCondenser(
         k=10 if options.k is None else options.k,
         rules=options.policy.rules,

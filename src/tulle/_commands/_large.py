@@ -322,8 +322,7 @@ class PartsMade:
             summary["kept_apart"] = self.strangers.records
         notes = [*notes_of(made, table.columns, released), _how(made, table.sample)]
         levels = [dict(row._asdict()) for row in made.level_summary_]
-        left_out = left_out_rows(table.columns)
-        shown = {"levels": levels, "tried": [], "left_out": left_out}
+        shown = {"levels": levels, "tried": [], "left_out": left_out_rows(table.columns, names)}
         self.condensed = Done(summary, shown, notes, audit.verdict, audit)
         job.refuse_bad(audit)
         told = {} if self.dialect is None else {"written as": self.dialect.told(names)}

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tulle._choices import GATES
 from tulle._commands._columns import plan_columns, without_opaque, words_of
+from tulle._commands._condensing import Condensing
+from tulle._commands._database import made_linked
+from tulle._commands._linked import LinkedTables, is_linked, open_linked
 from tulle._commands._memory import look_at
 from tulle._commands._options import Gates, resolve
 from tulle._commands._sources import check_files
+from tulle._random import as_generator, spawn
 from tulle._types import FilePath
-from tulle.errors import DataError, GateError, ParameterError
+from tulle.auditing._database import ComparedPeople
+from tulle.auditing._gates import gate_rows
+from tulle.auditing._learning import utility
+from tulle.auditing.audit import audit_people
+from tulle.errors import DataError, GateError, ParameterError, PrivacyError
 from tulle.exploring import Exploration, explore
 from tulle.exploring._page import share_words
-from tulle.exploring._points import Point
+from tulle.exploring._points import (
+    Folder,
+    Point,
+    PointSettings,
+    Spec,
+    data_digest,
+    planned,
+    point_name,
+    worst,
+)
+from tulle.exploring.explore import explored, settled_seed, share_apart
 from tulle.io._formats import display_name, format_of
 from tulle.io.read import codes_as_text, read_like
 from tulle.table.schema import Column
+
+_NO_FRONTIER = ("synthesis", "task", "scoring")  # of a single table
 
 
 @dataclass(frozen=True)
@@ -54,15 +76,22 @@ def explore_file(
     them out. Options left at None follow the section ``[explore]`` of the policy, else the
     defaults.
     """
-    format_of(source)
+    options = resolve("explore", Exploring(), policy, given)
+    linked = is_linked(source, options.policy)
+    if not linked:
+        format_of(source)
     reads = {"INPUT": source, "--policy": policy, "--control": control}
     check_files(reads, folders=("INPUT", "--control"), force=True)
-    options = resolve("explore", Exploring(), policy, given)
     if control is not None and options.on_command_line("holdout"):
         raise ParameterError(
             "--control names the people who are kept apart, --holdout draws them: give one of the "
             "two"
         )
+    if linked:
+        return _explore_linked(
+            source, output, options, control=control, target=target, quick=quick, command=command,
+            progress=progress,
+        )  # fmt: skip
     looked = look_at(source, options.seed or 0)  # the same rows when it goes on
     table = looked.table
     if table.height == 0:
@@ -101,6 +130,93 @@ def _with_control(
     outside = read_like(control, table, source, table.columns)
     table, outside = codes_as_text([table, outside], (source, control), words_of(columns))
     return table, outside
+
+
+def _explore_linked(
+    source: FilePath,
+    output: FilePath,
+    options: Exploring,
+    *,
+    control: FilePath | None,
+    target: str | None,
+    quick: bool,
+    command: str,
+    progress: Callable[[Point, int, int], None] | None,
+) -> Exploration:
+    """Measure releases of linked tables at several k; ``output`` gets the points and the page."""
+    words = ["--target"] if target is not None else []
+    words += [options.word(name) for name in _NO_FRONTIER if name in options.words]
+    if words:
+        raise ParameterError(f"{words[0]} is for a single table, not for linked ones: drop it")
+    members = open_linked(source, options.policy, options.policy_file)
+    place = Folder(output)
+    seed = settled_seed(options.seed, place)
+    if control is not None:
+        apart = open_linked(control, options.policy, options.policy_file, like=members)
+    else:
+        share = options.holdout or share_apart(members.database.n_people)
+        with options.naming(share=options.word("holdout")):
+            members, apart = members.divided(share, spawn(as_generator(seed), 1)[0])
+    given = resolve("condense", Condensing(), options.policy_file, {"seed": seed})
+    asked = {name: getattr(options, name, None) for name in GATES}
+    limits = {name: float(limit) for name, limit in asked.items() if limit is not None}
+    settings = PointSettings(seed, attempts=options.attempts, limits=limits)
+    tables = [*members.database.tables.values(), *apart.database.tables.values()]
+    digest = data_digest(tables, (members.columns, members.arguments, given.values()))
+    specs = planned("quick" if quick else "whole", sorted({*options.k}), [("shape", False)],
+                    members.database.n_people)  # fmt: skip
+    names = {spec: point_name(spec, settings, digest) for spec in specs}
+    work = [
+        (spec, name, partial(_linked_point, name, spec, members, apart, given, settings))
+        for spec, name in names.items()
+    ]
+    return explored(work, place, command, progress)
+
+
+def _linked_point(
+    name: str,
+    spec: Spec,
+    members: LinkedTables,
+    apart: LinkedTables,
+    given: Condensing,
+    settings: PointSettings,
+) -> Point:
+    """Make a release of linked tables, or the reference in its place, attack it and use it."""
+    rng, people = np.random.default_rng(settings.seed), members.database.n_people
+    frames: Mapping[str, Any] = members.database.tables
+    try:
+        if spec.is_release:
+            frames = made_linked(members, apart, replace(given, k=spec.k)).frames
+    except (DataError, PrivacyError) as error:
+        return Point(name, spec, people, error=str(error))
+    if spec.share is not None:
+        frames = members.of(rng.permutation(people)[: round(spec.share * people)]).frames
+    elif spec.method == "shuffled":
+        frames = {table: _shuffled(frame, members.columns.get(table, ()), rng)
+                  for table, frame in frames.items()}  # fmt: skip
+    released = members.like(frames)
+    compared = ComparedPeople(members.database, released, apart.database, members.columns)
+    quick = spec.round == "quick" or not spec.is_release
+    found = audit_people(compared, settings.seed, k=settings.k, attempts=settings.attempts,
+                         quick=quick, title=f"Release with {spec.label}")  # fmt: skip
+    if spec.is_release:
+        found = found.extended(gates=gate_rows(found.result, settings.limits))
+    score, scoring = utility(compared.aligned(quick)[0], None, None, rng)
+    return Point(
+        name, spec, people, released.n_people, **worst(found.result["attacks"]),
+        utility=score, scoring=scoring, metrics=found.result["metrics"],
+        attacks=found.result["attacks"], verdict=found.verdict, gates=found.result["gates"],
+        audit=None if quick else dict(found.result),
+    )  # fmt: skip
+
+
+def _shuffled(frame: pl.DataFrame, columns: Sequence[Column], rng: Any) -> pl.DataFrame:
+    """Return a table in which columns have nothing to do with each other."""
+    return frame.with_columns(
+        frame[column.name].gather(rng.permutation(frame.height))
+        for column in columns
+        if column.role.released
+    )
 
 
 def check_gated(found: Exploration) -> None:

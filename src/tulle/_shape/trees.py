@@ -9,7 +9,9 @@ between cells, so a threshold is never one person's value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,7 @@ TREES = 10  # of a column; their lots average out, and no person shapes all of t
 _GROWN_ON = 2 / 3  # of the people, each tree on others
 _EVIDENCE = 2.0, 10.0  # times what a split of noise explains: at least, and at most
 _LEAVES = 125  # that a tree could have, for each of these times: more of them try more splits
-_OF_SEVERAL = 4.0  # at least, where people have several rows: rows of one person are alike
+_OF_SEVERAL = 1.0, 4.0  # where people have several rows: what serves people kept apart is taken
 _UNSURE = 3  # times k people: so many or fewer hold a category that is rare
 _ROUNDS = 8  # of capping what one person counts
 
@@ -117,17 +119,21 @@ def fit_forest(
     state and its place in an order, if not what the cells themselves say.
     """
     features = np.ascontiguousarray(features)
-    fewest = _EVIDENCE[0] if owners.people is None else _OF_SEVERAL
-    evidence = float(np.clip(owners.weights.sum() / (2 * k * _LEAVES), fewest, _EVIDENCE[1]))
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
     share = 1.0 if exact else grown_on
     times = _times(cells, target, owners, k, rng)
     seen = (target.as_states(), target.order()) if view is None else view
+    grown = partial(
+        _grow, features, sizes, ordered, seen, cells, owners, least=least, most=most,
+        grown_on=share,
+    )  # fmt: skip
+    if owners.people is None:
+        evidence = float(np.clip(owners.weights.sum() / (2 * k * _LEAVES), *_EVIDENCE))
+    else:
+        evidence = _of_several(grown, features, cells, owners, share, rng)
 
     def fitted(own: np.random.Generator) -> Tree:
-        split, left, goes_left = _grow(
-            features, sizes, ordered, seen, cells, owners, least, most, share, evidence, own
-        )
+        split, left, goes_left = grown(evidence=evidence, rng=own)
         leaf = leaves_of(features, split, goes_left, left)
         split, leaf = _hold_enough(split, left, leaf, owners, least)
         if demand is not None:
@@ -138,6 +144,43 @@ def fit_forest(
         return _counted(split, goes_left, left, leaf, held, target.size, owners)
 
     return Forest(tuple(fitted(own) for own in spawn(rng, 1 if exact else trees)))
+
+
+def _of_several(
+    grown: Callable[..., tuple[Ints, Ints, NDArray[np.uint8]]],
+    features: NDArray[np.uint8],
+    cells: Ints,
+    owners: Owners,
+    grown_on: float,
+    rng: np.random.Generator,
+) -> float:
+    """Return the evidence whose tree says best what people hold whom it was not grown on.
+
+    Rows of one person are alike, and how much so nobody knows beforehand: with four times the
+    evidence that rows alone would need, long sequences of many people are learnt too coarsely, and
+    with once that of a few people too finely.
+    """
+    seed = int(rng.integers(2**63))
+    apart = owners.turns(np.random.default_rng(seed)) >= grown_on
+    size, found = int(cells.max(initial=0)) + 1, _OF_SEVERAL[-1]
+    if not apart.any() or apart.all() or not features.shape[1]:
+        return found
+    best, weights, among = -np.inf, owners.weights, ~apart
+    overall = np.bincount(cells[among], weights[among], size) / max(weights[among].sum(), 1e-12)
+    for evidence in _OF_SEVERAL[::-1]:  # of two that serve alike, the coarser
+        own = np.random.default_rng(seed)  # grown on the same people
+        split, left, goes_left = grown(evidence=evidence, rng=own)
+        leaf = leaves_of(features, split, goes_left, left)
+        pairs, place = np.unique(leaf[among] * size + cells[among], return_inverse=True)
+        wanted = leaf[apart] * size + cells[apart]
+        at = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+        held = np.where(pairs[at] == wanted, np.bincount(place, weights[among])[at], 0.0)
+        totals = np.bincount(leaf[among], weights[among], len(split))[leaf[apart]]
+        chances = (held + overall[cells[apart]]) / (totals + 1)  # one person more, like all
+        told = float(weights[apart] @ np.log(np.maximum(chances, 1e-9)))
+        if told > best:
+            best, found = told, evidence
+    return found
 
 
 def _grow(

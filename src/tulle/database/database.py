@@ -187,18 +187,15 @@ class Database:
                 f"the tables lead round in a circle ({named}): leave out one link",
                 parameter="links",
             ) from None
-        reached = [self.people]
-        reached += [name for name in found if self.parents.get(name) in {*found} | {self.people}]
         for name in self.tables:
-            if name not in (*reached, *self.look_ups) or self._root(name) not in (
-                self.people, *self.look_ups,
-            ):  # fmt: skip
+            if self._root(name) not in (self.people, *self.look_ups):
                 raise DataError(
                     f"table '{name}' leads to nobody: state its link, or that it is a look-up, or "
                     "leave it out",
                     parameter="links",
                 )
-        self.tables = {name: self.tables[name] for name in (*reached, *self.look_ups)}
+        children = [name for name in found if name in self.parents]
+        self.tables = {n: self.tables[n] for n in (self.people, *children, *self.look_ups)}
 
     def _root(self, name: str) -> str:
         while name in self.parents:

@@ -12,7 +12,7 @@ import io
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -313,14 +313,14 @@ FORMAT = 1  # of the files; files in another one are measured again
 _PRIVATE = 0o600  # a point tells about the original
 
 
-def data_digest(people: People) -> str:
+def data_digest(tables: Iterable[pl.DataFrame], columns: Any) -> str:
     """Return a digest of the people and of what is known of their columns."""
     running = hashlib.sha256()
-    for table in (people.members, people.control):
+    for table in tables:
         file = io.BytesIO()
         table.rechunk().write_ipc(file, compression="uncompressed")
         running.update(file.getbuffer())
-    running.update(repr(people.columns).encode())
+    running.update(repr(columns).encode())
     return running.hexdigest()
 
 

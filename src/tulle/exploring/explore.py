@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -270,18 +271,31 @@ def explore(
     _check_scoring(scoring, task)
     _check(k, methods, rounds, gates)
     place = Folder(folder)
-    seed = _seed(random_state, place)
+    seed = settled_seed(random_state, place)
     people = _people(table, control, holdout, target, columns, seed)
     limits = {name: float(limit) for name, limit in (gates or {}).items()}
     settings = PointSettings(seed, task, scoring, attempts, limits)
-    work = _work(people, settings, k, methods, rounds)
+    work = [
+        (spec, name, partial(measured, name, spec, some, how))
+        for spec, some, how, name in _work(people, settings, k, methods, rounds)
+    ]
+    return explored(work, place, command, progress)
+
+
+def explored(
+    work: Sequence[tuple[Spec, str, Callable[[], Point]]],
+    place: Folder,
+    command: str,
+    progress: Progress | None,
+) -> Exploration:
+    """Measure each point that the folder does not have, by its name, and write the page."""
     found = Exploration([], command=command)
     try:
         with bar("releases", len(work)) as advance:
-            for done, (spec, some, how, name) in enumerate(work, 1):
+            for done, (spec, name, measure) in enumerate(work, 1):
                 point = place.point(name)
                 if point is None:
-                    point = measured(name, spec, some, how)
+                    point = measure()
                     place.keep(point)
                 found.points.append(point)
                 advance(1, note=spec.label)
@@ -331,12 +345,12 @@ def _work(
         rng = np.random.default_rng(settings.seed)
         some = people.sample(_QUICK, _QUICK_CONTROL, rng)
         how = replace(settings, attempts=settings.attempts or _QUICK_ATTEMPTS)
-        digest = data_digest(some)
+        digest = data_digest((some.members, some.control), some.columns)
         few = sizes if len(sizes) <= _QUICK_SIZES else sorted({*sizes[::2], sizes[-1]})
         specs = planned("quick", few, curves[:1], some.count)
         work += [(spec, some, how, point_name(spec, how, digest)) for spec in specs]
     if "whole" in rounds:
-        digest = data_digest(people)
+        digest = data_digest((people.members, people.control), people.columns)
         specs = planned("whole", sizes, curves, people.count)
         work += [(spec, people, settings, point_name(spec, settings, digest)) for spec in specs]
     return work
@@ -363,7 +377,7 @@ def _check(
     check_limits(gates or {}, control=True, earlier=False, worst_case=False)
 
 
-def _seed(given: RandomState, place: Folder) -> int:
+def settled_seed(given: RandomState, place: Folder) -> int:
     """Return the seed: the given one, that of an earlier run in the folder, or a random one."""
     if given is not None:
         seed = check_int("explore", "random_state", given, 0)
@@ -400,9 +414,14 @@ def _people(
             )
         return People(frame, outside.select(frame.columns), known)
     whole = People(frame, frame.clear(), known)
-    share = min(_MOST_APART, max(0.1, _APART / max(1, whole.count))) if holdout is None else holdout
+    share = share_apart(whole.count) if holdout is None else holdout
     rows = split_rows(frame, share, person=whole.person, target=whole.target, random_state=seed)
     return replace(whole, members=frame[rows.members], control=frame[rows.control])
+
+
+def share_apart(people: int) -> float:
+    """Return the share of so many people to keep out."""
+    return min(_MOST_APART, max(0.1, _APART / max(1, people)))
 
 
 def _columns(frame: pl.DataFrame, target: str | None, columns: Any) -> tuple[Column, ...]:

@@ -208,7 +208,8 @@ def _common_schema(source: Source, schemas: Sequence[pl.Schema]) -> pl.Schema:
             raise DataError(
                 f"{display_name(source)}: column '{name}' {what} of {len(schemas)} parts. Write "
                 "all parts with the same columns and types; tables that belong together are read "
-                "by inspect, condense, split and audit, with a policy that states them ([tables])"
+                "by inspect, condense, split, explore and audit, with a policy that states them "
+                "([tables])"
             )
         empty = [pl.DataFrame(schema={name: dtype}) for dtype in types or [pl.Null()]]
         found[name] = pl.concat(empty, how="vertical_relaxed").schema[name]

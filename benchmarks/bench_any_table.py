@@ -73,11 +73,12 @@ def answers(quick: bool) -> None:
             if name in _known(kept):
                 continue
             table.write_csv(Path(folder) / "table.csv")
-            row = [name, table.height, table.width, *_answer(Path(folder), table)]
+            row = [name, table.height, table.width, *_answer(Path(folder), table), _revision()]
             with kept.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             print(*row, flush=True)
         rows = [row for name, _ in some for row in [_known(kept).get(name)] if row is not None]
+    revisions = Counter(row[-1] for row in rows)
     privacy, use = (Counter(row[place] for row in rows) for place in (3, 4))
     cost = [row[7] for row in rows if row[1] < 10_000]
     apart = [row[8] for row in rows if row[8] != "-"]
@@ -85,13 +86,19 @@ def answers(quick: bool) -> None:
         "any_table",
         f"{len(rows)} real tables, one command each: tulle condense TABLE -o RELEASE",
         HEADER,
-        rows,
+        [row[:-1] for row in rows],
         notes=f"Privacy: {_told(privacy)}. Use: {_told(use)}. Told apart (AUC of gradient boosting,"
         " released records against everybody, by rows, without keys and survey weights), median: "
-        f"{np.median(apart):.3f}. Median of tables below 10,000 rows: {np.median(cost):.1f} CPU s.",
+        f"{np.median(apart):.3f}. Median of tables below 10,000 rows: {np.median(cost):.1f} CPU s. "
+        f"Answers of revisions (a run can go on with those of another): {_told(revisions)}.",
         seed=SEED,
         quick=quick,
     )
+
+
+def _revision() -> str:
+    asked = ["git", "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _option(name: str) -> str | None:

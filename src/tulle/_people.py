@@ -106,7 +106,12 @@ def draw_threshold(k: int, rng: np.random.Generator | None) -> float:
     that this person was in the data. Of a large ``k``, 10 people more hide one of them as well as
     they do of 20, and a class of little more than ``k`` people stays.
     """
-    return float(k) if rng is None else k + min(0.5 * k, _MOST_MORE) * rng.random()
+    return float(k) if rng is None else k + (surely_enough(k) - k) * rng.random()
+
+
+def surely_enough(k: int) -> float:
+    """Return how many people are enough, whatever is drawn."""
+    return k + min(0.5 * k, _MOST_MORE)
 
 
 def count_exceptions(enough: float, total: float) -> float:

@@ -53,6 +53,19 @@ def test_whole_and_decimal_numbers_go_together() -> None:
     assert found["metrics"]["marginal_distance"] == 0
 
 
+def test_the_few_values_of_a_column_move_by_chance_and_count_for_less() -> None:
+    rng = np.random.default_rng(5)
+
+    def table(share: float) -> pl.DataFrame:
+        there = pl.Series(np.arange(900) < share * 900)
+        drawn = pl.DataFrame({"a": rng.normal(size=900), "b": rng.normal(size=900)})
+        return drawn.with_columns(pl.when(there).then("a"))
+
+    few, many = (audit(table(s), table(s), random_state=0).to_dict() for s in (0.08, 1.0))
+    moved = (result["metrics"]["marginal_distance_max"] for result in (few, many))
+    assert all(distance < 0.15 for distance in moved)
+
+
 @pytest.mark.slow
 def test_roles_say_who_knows_what_and_what_is_secret() -> None:
     rng = np.random.default_rng(6)

@@ -45,7 +45,10 @@ def test_rules_leave_and_the_secret_stays(files: tuple[Path, Path], tmp_path: Pa
     manifest = json.loads(text)
     assert all(manifest["verified"].values())
     assert manifest["counts"]["recovery_factor"] == 0
-    assert report.exists()
+    told = json.loads(report.read_text())["verdict"]
+    assert told["privacy"]["level"] == "good"  # every secret rule was tried: no chance is left
+    assert "--holdout" not in told["privacy"]["next"]
+    assert told["use"]["level"] != "undecided"
 
 
 def test_the_rules_file_of_baskets_serves_here_too(

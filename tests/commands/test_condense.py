@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -489,6 +490,27 @@ def test_a_way_that_leaks_at_every_size_is_refused_with_the_best_that_was_tried(
     assert f"no k passes: 10, 15, 20; the best is k = {told['chosen']['k']}" in str(
         result.exception
     )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("every_split")
+def test_a_refused_k_comes_with_a_larger_one_that_was_tried(
+    plain_table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condensed = workflow.make_release
+
+    def leaky(table: pl.DataFrame, columns: object, rules: object, options: Any) -> object:
+        condenser, release = condensed(table, columns, rules, options)  # type: ignore[arg-type]
+        return condenser, table if options.k == 10 else release
+
+    monkeypatch.setattr(workflow, "make_release", leaky)
+    result = run(plain_table, "-o", tmp_path / "r.csv", "--k", 10, "--seed", 1, "--json")
+    told = json.loads(result.stdout)
+    assert told["written"] is False
+    assert told["chosen"] == {"k": 10, "tried": [], "why": "it was given"}
+    step = told["verdict"]["privacy"]["next"]
+    assert re.fullmatch(r"Take k = (15|20), which passes\.", step)
+    assert step in str(result.exception)
 
 
 def test_help_says_which_group_size_is_used() -> None:

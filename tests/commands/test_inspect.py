@@ -199,13 +199,13 @@ def test_what_may_identify_people_is_left_out_and_a_strict_run_refuses_it(
         condense("visits.csv", "release.csv", policy="strict.toml")
     went_on = condense("visits.csv", "safe.csv", seed=1)
     assert read_table("safe.csv").columns == ["age", "score"]
-    unsure = {row["column"]: row for row in went_on.left_out}["x17"]
+    unsure = {row["column"]: row for row in went_on.tables["left_out"]}["x17"]
     assert unsure["reason"].endswith("not sure, left out to be safe")
     assert unsure["to_keep_it"] == 'kind = "integer", role = "quasi-identifier"'
     inspect("visits.csv", "policy.toml")
     made = condense("visits.csv", "release.csv", policy="policy.toml", seed=1)
     assert read_table("release.csv").columns == ["age", "score"]
-    assert [row["column"] for row in made.left_out] == ["case", "x17"]
+    assert [row["column"] for row in made.tables["left_out"]] == ["case", "x17"]
     head, first, rest = Path("policy.toml").read_text().split('role = "identifier"')
     edited = f'{head}role = "identifier"{first}role = "quasi-identifier"{rest}'
     Path("edited.toml").write_text(edited)

@@ -51,6 +51,9 @@ def test_from_texts_to_a_miner_who_learns_topics(texts: Path, tmp_path: Path) ->
     chosen = next(row for row in tried if row["delta"] == told["delta"])
     assert chosen["risk"] <= 0.6
     assert all(row["risk"] > 0.6 for row in tried if row["delta"] < told["delta"])
+    # whoever keeps a label wants it learnt: that is what trials and the verdict on use look at
+    assert all(row["classes_kept"] >= 0 for row in tried)
+    assert "neighbours" not in told["verdict"]["use"]["reason"]
     assert any("1 value of kept columns" in note for note in told["notes"])
     table = pl.read_parquet(out)
     assert table.columns == ["length", "sketch", "topic"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import stat
 from functools import partial
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from scipy.sparse import vstack
 
 from tulle import SecretKey, Sketcher
 from tulle._commands import sketch as workflow
 from tulle._commands._decision import Refused
 from tulle._commands._sketch_audit import Sample
-from tulle._metrics.sketches import dot_errors, neighbour_recall
+from tulle._metrics.sketches import classes_kept, dot_errors, neighbour_recall
 from tulle.cli import tulle
 from tulle.datasets import quest
 from tulle.errors import (
@@ -249,8 +251,10 @@ def test_sample_is_drawn_evenly_and_keeps_records_with_their_sketches() -> None:
             records = as_records(texts[start : start + 25])
             assert records is not None
             sample.add(records, Sketcher(key=key).fit(records).transform(records))
-        taken, sketches = sample.taken()
+        places, taken, sketches = sample.taken()
         assert taken.terms is not None
+        held = {int(term.removeprefix("word")) for term in taken.terms if term.startswith("word")}
+        assert held == set(places.tolist())
         assert taken.matrix.shape[0] == len(sketches) == 20
         again = Sketcher(key=key).fit(taken).transform(taken)
         assert np.array_equal(again.values, sketches.values)
@@ -267,7 +271,7 @@ def test_sample_holds_released_records_however_few_there_are() -> None:
         records = as_records(texts)
         assert records is not None
         sample.add(records, Sketcher().fit(records).transform(records))
-    taken, sketches = sample.taken()
+    _, taken, sketches = sample.taken()
     assert len(sketches) == taken.matrix.shape[0] == 3
     assert not sketches.suppressed.any()
     assert np.array_equal(np.diff(taken.matrix.indptr), [4, 4, 4])
@@ -348,6 +352,19 @@ def test_measures_agree_with_theory(baskets: str) -> None:
     # the pairs share the components' signs, so the ratio is not 1 to the last digit
     assert 0.7 < dot_errors(loose, X, rng).ratio < 1.4
     assert neighbour_recall(loose, X, rng) > neighbour_recall(tight, X, rng)
+
+
+def test_what_labels_keep_is_measured_against_what_the_records_tell() -> None:
+    parts = [quest(T=12, I=4, D=200, L=30, N=120, random_state=seed) for seed in (1, 2)]
+    X, codes = vstack(parts, format="csr"), np.repeat([0, 1], 200)
+    rng = np.random.default_rng(0)
+    owners = [Sketcher(delta=d, key=SecretKey(b"\x01" * 32)).fit(X) for d in (0.02, 4.0)]
+    loose, tight = (classes_kept(owner.transform(X), X, codes, rng) for owner in owners)
+    assert loose > 0.9
+    assert tight < loose - 0.2
+    lots = rng.integers(0, 2, 400)  # labels that no record tells
+    assert math.isnan(classes_kept(owners[0].transform(X), X, lots, rng))
+    assert math.isnan(classes_kept(owners[0].transform(X), X, np.full(400, -1), rng))
 
 
 @pytest.mark.slow

@@ -188,6 +188,16 @@ def test_what_cannot_be_a_weight_is_refused(change: pl.Expr, said: str) -> None:
         fitted(survey(), columns={"age": "weight"})
 
 
+def test_weights_stay_in_the_range_of_those_that_were_drawn() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 2.0, 300)
+    design = np.column_stack([np.ones(300), (rng.random((300, 3)) < 0.3).astype(float)])
+    raked = rake(weights, design, weights.sum() * np.array([1.0, 0.9, 0.8, 0.1]))  # far away
+    assert raked.sum() == pytest.approx(weights.sum())
+    assert raked.std() / raked.mean() < 2 * weights.std() / weights.mean()
+    assert raked.max() <= 3 * weights.max()
+
+
 def test_totals_that_contradict_each_other_meet_in_the_middle() -> None:
     rng = np.random.default_rng(0)
     half = (rng.random(200) < 0.5).astype(float)

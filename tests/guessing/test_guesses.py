@@ -164,6 +164,13 @@ def test_numbers_that_repeat_like_people_need_a_decision():
     assert found.needs_decision
 
 
+def test_of_values_that_hardly_k_people_share_nothing_would_be_left():
+    places = [f"{letter}land" for letter in "abcdefghijklmnopqrstuvwxyzäöüß"]
+    for rows, role in ((11, Role.IDENTIFIER), (16, Role.QUASI)):  # k is 10, and more is drawn
+        found = guess(np.repeat(places, rows), "place")
+        assert (found.column.role, found.needs_decision) == (role, role is Role.IDENTIFIER)
+
+
 def test_people_are_counted_by_one_column():
     rows = {name: np.repeat(np.arange(600), 3) for name in ("x1", "x2")}
     frame = pl.DataFrame({**rows, "x3": rng.normal(size=1800)})
@@ -182,7 +189,7 @@ def test_ages_among_low_identifiers_refer_to_nobody():
     found = guess_columns(pl.DataFrame({"rownames": ids, "age": ages}))
     assert [g.column.role for g in found] == [Role.IDENTIFIER, Role.QUASI]
     far = np.array([f"N{value}" for value in rng.choice(10**7, 500, replace=False)])
-    family = pl.DataFrame({"person_no": far, "x1": rng.permutation(far)[:40].repeat(13)[:500]})
+    family = pl.DataFrame({"person_no": far, "x1": rng.permutation(far)[:30].repeat(17)[:500]})
     found = guess_columns(family)[1]
     assert (found.column.role, "person_no" in found.column.reason) == (Role.IDENTIFIER, True)
 

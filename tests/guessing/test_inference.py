@@ -248,3 +248,10 @@ def test_of_several_survey_weights_the_last_is_kept() -> None:
     weights = np.random.default_rng(0).uniform(0.2, 3, 200)
     table = pl.DataFrame({"dweight": weights, "pspwght": 2 * weights, "anweight": 3 * weights})
     assert [c.role for c in infer_columns(table)] == [Role.IGNORED, Role.IGNORED, Role.WEIGHT]
+
+
+def test_of_many_numbers_one_that_a_single_record_has_makes_them_a_quantity() -> None:
+    rings = pl.Series([age for age in range(1, 29) for _ in range(20)])
+    assert is_class(rings)
+    assert not is_class(rings.extend(pl.Series([29])))
+    assert is_class(pl.Series([1, 2, 3] * 20 + [4]))  # a class of one, among few

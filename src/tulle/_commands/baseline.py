@@ -23,7 +23,7 @@ from tulle._commands._options import Options, resolve
 from tulle._commands._sources import check_files, source_entry
 from tulle._commands.split import drawn_apart
 from tulle._random import as_generator, seed_policy
-from tulle._report.model import Given, Judgement
+from tulle._report.model import Given, Judgement, Verdict
 from tulle._types import FilePath
 from tulle.auditing._tables import align_made
 from tulle.auditing.audit import audited
@@ -73,6 +73,22 @@ _DISTANCES: Judgement = {
     "stay, about so where dimensions are dropped or noise is added.",
     "next": "Mine it by distances only: nearest neighbours, clusters, support vectors.",
     "details": [],
+}
+
+
+_CONDENSE = "or make the release with tulle condense."
+_STEPS = {  # by method: what takes more risk away, and what costs less
+    "generalize": (f"Take a larger --k, {_CONDENSE}", f"Take a smaller --k, {_CONDENSE}"),
+    "randomize": (
+        f"Raise --noise and lower --keep, {_CONDENSE}",
+        "Lower --noise and raise --keep if the privacy verdict allows it, mine the distributions "
+        f"that --recover tells, {_CONDENSE}",
+    ),
+    "rotate": (
+        "Add noise (--noise 0.3) or drop dimensions (--components): a rotation alone keeps every "
+        "distance, so that who knows some of the people can turn it back.",
+        "",
+    ),
 }
 
 
@@ -138,11 +154,26 @@ def baseline(
         context=dict(options.policy.context),
         accepted_risk=job.accepted,
     )
+    audit = audit.extended(verdict=_advised(audit.verdict, options.method))
     manifest = _manifest(entry, original, release, columns, options, counts, made_with)
     job.write(release, manifest, audit, None if options.plain else shown_in(dialect, release))
     summary = {"records": original.height, "columns_released": release.width, **counts}
     shown = {"left_out": left_out_rows(columns)}
     return Done(summary, shown, unit_notes(columns), audit.verdict, audit)
+
+
+def _advised(judged: Verdict, method: str) -> Verdict:
+    """Return the verdict with steps that a baseline can take, where the usual ones are of groups.
+
+    A control that is asked for decides more than any of them.
+    """
+    privacy, use = judged["privacy"], judged["use"]
+    stronger, weaker = _STEPS[method]
+    if privacy["level"] in ("bad", "caution") and "--holdout" not in privacy["next"]:
+        privacy = {**privacy, "next": stronger}
+    if weaker and use["level"] in ("bad", "caution"):
+        use = {**use, "next": weaker}
+    return {"privacy": privacy, "use": use}
 
 
 def _refuse_contradictions(options: Comparing, control: FilePath | None) -> None:
@@ -205,8 +236,10 @@ def recover(source: FilePath, output: FilePath, *, bins: int = 20, force: bool =
         else:
             domain = series.unique().sort().to_list()
             found = shares_of_values(series, domain, made.parameters["keep"])
-        name = pl.lit(series.name).alias("column")
-        parts.append(found.select(name, pl.col("value").cast(pl.String), "share"))
+        name, value = pl.lit(series.name).alias("column"), pl.col("value")
+        if found["value"].dtype.is_float():
+            value = value.round_sig_figs(10)  # no 1.0500000000000003
+        parts.append(found.select(name, value.cast(pl.String), "share"))
     shares = pl.concat(parts)
     write_table(shares, output, force=force)
     summary = {"records": release.height, "columns": release.width, "shares": shares.height}

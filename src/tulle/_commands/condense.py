@@ -53,7 +53,7 @@ from tulle.auditing._database import compared_rows
 from tulle.auditing._splits import Splits, attack_splits
 from tulle.auditing._tables import align_made
 from tulle.errors import DataError
-from tulle.exploring._choice import Climbed
+from tulle.exploring._choice import Climbed, climb, sizes_for
 from tulle.io._formats import display_name, format_of
 from tulle.io._statistics_files import FileLabels, shown_in
 from tulle.io.read import read_written
@@ -238,13 +238,17 @@ class _TableWork(Work):
         )  # fmt: skip
 
     def remedy(self, climbed: Climbed) -> str:
-        """Say without which column the best k would pass: empty, unless that was tried and found.
+        """Say what passes where this release does not: empty, unless that was tried and found.
 
-        The column is the one that can be inferred best.
+        It is a larger k, where one was given, else the best k without the column that can be
+        inferred best.
         """
-        if not self.chooses or self.by_hand or climbed.passed or not climbed.point.attacks:
+        point = climbed.point
+        if self.by_hand or climbed.passed or not point.attacks:
             return ""
-        name, k = inferred(climbed.point.attacks), climbed.point.spec.k
+        if not self.chooses:
+            return self._larger() if point.level == "bad" else ""
+        name, k = inferred(point.attacks), point.spec.k
         if name is None or len([column for column in self.known if column.role.released]) < 3:
             return ""
         columns, known = (
@@ -256,3 +260,12 @@ class _TableWork(Work):
         if without.measured(k, "quick").level != "good":
             return ""
         return f"Leave out column '{name}': a few releases without it pass at k = {k}."
+
+    def _larger(self) -> str:
+        """Name the smallest k beyond the given one that passes."""
+        own = self.options.k or self.options.min_group or 0
+        larger = [k for k in sizes_for(self.people) if k > own]
+        if not larger or self.levelled:
+            return ""
+        climbed = climb(larger, self.measured)
+        return f"Take k = {climbed.point.spec.k}, which passes." if climbed.passed else ""

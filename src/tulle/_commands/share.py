@@ -117,7 +117,8 @@ def _audit_of(sanitizer: PatternSanitizer, summary: dict[str, Any], command: str
             },
             "k": 10,
             "metrics": {k: v for k, v in summary.items() if isinstance(v, float)},
-            "attacks": {attack.name: attack.to_dict()},
+            # every secret rule was tried, and not a sample of them: the share is what it is
+            "attacks": {attack.name: {**attack.to_dict(), "grade": "grave" if attack.risk else ""}},
             "sections": [],
             "limits": list(LIMITS),
             "command": command,

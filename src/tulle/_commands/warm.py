@@ -27,7 +27,7 @@ from tulle.rules._search import Impact
 from tulle.rules._sensitive import MinedRules
 from tulle.rules.mine import mine_rules
 from tulle.transactions.baskets import Transactions
-from tulle.transactions.fimi import read_fimi, write_fimi
+from tulle.transactions.fimi import read_fimi
 
 _MANY = 4_000  # records: more than are searched without a compiler
 
@@ -93,7 +93,7 @@ def _streaming(rng: np.random.Generator) -> None:
     from tulle.stream.condenser import StreamCondenser
 
     condenser, levels = StreamCondenser(2, random_state=rng), np.full(_MANY, 2)
-    levels[_MANY // 2] = 4  # waits for a group
+    levels[2_000:2_030], levels[2_010] = 9, 17  # waits for a group of so many
     condenser.partial_fit(rng.normal(size=(_MANY, 3)), levels=levels)
     condenser.sample()
 
@@ -111,8 +111,7 @@ def _mining(rng: np.random.Generator) -> None:
     impact.lost(kept, rows)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made-up.dat"
-        with path.open("wb") as file:
-            write_fimi(few, file)
+        path.write_text("1 2\n")
         read_fimi(path)
 
 

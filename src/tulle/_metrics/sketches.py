@@ -61,11 +61,12 @@ def classes_kept(released: Sketches, records: Any, codes: Ints, rng: np.random.G
     matrix = records[train].astype(np.float64)
     norms = np.sqrt(np.maximum(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel(), 1e-12))
     right = 0
-    for row in test:
-        cosines = (matrix @ records[[row]].astype(np.float64).T).toarray().ravel() / norms
-        near = np.argsort(-cosines, kind="stable")[:_VOTES]
-        votes = np.bincount(codes[train][near], cosines[near] ** 4)
-        right += int(votes.argmax() == codes[row])
+    for part in np.array_split(test, range(50, len(test), 50)):
+        products = (records[part].astype(np.float64) @ matrix.T).toarray() / norms
+        for row, cosines in zip(part, products):
+            near = np.argsort(-cosines, kind="stable")[:_VOTES]
+            votes = np.bincount(codes[train][near], cosines[near] ** 4)
+            right += int(votes.argmax() == codes[row])
     told = right / len(test) - usual
     if told <= _LEARNABLE * (1 - usual):
         return float("nan")

@@ -64,6 +64,8 @@ _OF_TWO = (
     Form("{x} ** 2 * {z}", lambda x, z: x**2 * z, scaled=True),
     Form("{x} ** 2 / {z}", lambda x, z: x**2 / z, scaled=True),
     Form("1 / {x} / {z}", lambda x, z: 1 / x / z, scaled=True, symmetric=True),
+    Form("min({x}, {z})", np.minimum, symmetric=True),  # the time of the first event
+    Form("max({x}, {z})", np.maximum, symmetric=True),
 )
 
 Candidate = tuple[str, tuple[str, ...]]  # the text, and the columns, the computed one first

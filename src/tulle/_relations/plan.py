@@ -424,9 +424,12 @@ class Planner:
         both = ~(np.isnan(value) | np.isnan(formed))
         if both.sum() < 2 or len(np.unique(value[both])) <= _EXACT_CELLS:
             return False
-        away = value[both] - formed[both]
-        close = _quartiles_apart(away) <= _CLOSE * _quartiles_apart(value[both])
-        return bool(close or (away == 0).mean() >= _HEAP)
+        away, value = value[both] - formed[both], value[both]
+        if _quartiles_apart(away) <= _CLOSE * _quartiles_apart(value):
+            return True
+        # of two columns that are both often 0, one may be far wider than the other
+        narrow = np.abs(away).mean() <= np.abs(value - np.median(value)).mean()
+        return bool(narrow and (away == 0).mean() >= _HEAP)
 
     # -- what must be missing ---------------------------------------------------------------------
 

@@ -109,6 +109,8 @@ def verdict(result: Result) -> Verdict:
         if all(asks) or ((result["tried"] or result["remedy"]) and any(asks)):
             privacy = {**privacy, "next": step} if asks[0] else privacy
             use = {**use, "next": step} if asks[1] else use
+    if result["remedy"] and privacy["level"] == "bad":  # it was tried: no other advice was
+        privacy = {**privacy, "next": result["remedy"]}
     return {"privacy": privacy, "use": use}
 
 

@@ -32,6 +32,7 @@ from tulle._metrics.marginals import LEAST as heap_share
 from tulle._metrics.marginals import Heaps, heaps, total_variation
 from tulle._metrics.models import Propensity, propensity
 from tulle._metrics.sense import dependencies, orders, unseen_pairs
+from tulle._people import surely_enough
 from tulle._plurals import counted
 from tulle._report.model import Block, Section
 from tulle._types import Codes, Floats, Ints
@@ -269,10 +270,9 @@ class ColumnFitness(NamedTuple):
 def _columns(
     tables: Aligned, cells: Cells, scores: Floats, told: Propensity, k: int
 ) -> list[ColumnFitness]:
-    """Measure single columns; what fewer than ``k`` people share, no release keeps."""
+    """Measure single columns; what hardly ``k`` people share, no release has to keep."""
     owners = [*tables.original.number_names, *tables.original.code_names]
     rows = []
-    many = max(heap_share, k / max(tables.original.n_people, 1))
     for place, name in enumerate(cells.names):
         if name not in tables.kinds:
             continue
@@ -280,6 +280,7 @@ def _columns(
         rates = [part.null_count() / len(part) for part in (before, after)]
         known = [part.drop_nulls() for part in (before, after)]
         is_number = before.dtype == pl.Float64
+        many = max(heap_share, surely_enough(k) / max(len(known[0]), 1))
         rows.append(
             ColumnFitness(
                 name,

@@ -119,8 +119,10 @@ def _marginal(tables: Aligned, name: str) -> dict[str, Any]:
     values = [records.numbers[~lost, 0] for records, lost in zip((original, release), gone)]
     rates = [float(lost.mean()) for lost in gone]
     known = all(len(part) for part in values)
+    # few values move by chance: as far as all of them would, weighed by the root of their share
+    moved = math.sqrt(1 - rates[0]) * wasserstein(*values) if known else 0.0
     return {
-        "distance": (wasserstein(*values) if known else 0.0) + abs(rates[0] - rates[1]),
+        "distance": moved + abs(rates[0] - rates[1]),
         "range": range_coverage(*values) if known else None,
         "missing_original": rates[0],
         "missing_release": rates[1],

@@ -26,9 +26,10 @@ from tulle.table.schema import Role, Schema
 _MOST_VALUES = 60  # of a column that are totalled one by one; numbers with more have a mean
 _MOST_MARGINS = 300
 _HEAVIEST = 3.0  # times as much as k people weigh at least: nobody counts for more
-_ROWS_EACH = 5  # records to each margin, at least: with fewer, weights would be torn apart
+_ROWS_EACH = 20  # records to each margin, at least: with fewer, weights would be torn apart
 _STEPS = 40  # of Newton's method
 _FURTHEST = np.log(5.0)  # a factor is at most 5
+_BEYOND = 1.25  # times the heaviest that was drawn: heavier ones would say too much of all
 _RIDGE = 1e-7  # totals that contradict each other meet in the middle
 _DIGITS = 6  # of a released weight
 
@@ -136,15 +137,20 @@ def weights_of(series: pl.Series) -> Floats:
 
 
 def rake(weights: Floats, design: Floats, totals: Floats) -> Floats:
-    """Return weights times exp(a linear form of ``design``) that add up to ``totals``."""
+    """Return weights times exp(a linear form of ``design``) that add up to ``totals``.
+
+    They stay about in the range of the weights: a few heavy ones would double standard errors.
+    """
     scale, form = float(weights.sum()), np.zeros(design.shape[1])
     ridge, raked = _RIDGE * scale * np.eye(design.shape[1]), weights
+    low, high = weights.min() / _BEYOND, weights.max() * _BEYOND
     for _ in range(_STEPS):
         gap = totals - design.T @ raked - _RIDGE * scale * form
         if np.abs(gap).max() <= 1e-10 * scale:
             break
         form = form + np.linalg.solve((design * raked[:, None]).T @ design + ridge, gap)
-        raked = weights * np.exp(np.clip(design @ form, -_FURTHEST, _FURTHEST))
+        factors = np.exp(np.clip(design @ form, -_FURTHEST, _FURTHEST))
+        raked = np.clip(weights * factors, low, high)
     return raked * (totals[0] / raked.sum())
 
 

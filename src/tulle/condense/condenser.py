@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from tulle._checks import check_choice, check_flag, check_int, check_real
 from tulle._choices import GROUPINGS, ON_INFEASIBLE, SYNTHESES
 from tulle._moments import GroupMoments
 from tulle._random import RandomState, as_generator, spawn
-from tulle._types import Flags, Floats, Ints
+from tulle._types import Container, Flags, Floats, Ints
 from tulle.condense._conditions import IMPUTE_FROM, draw_where, fill_missing
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import Estimator, check_is_fitted, note_features, takes_any_table
@@ -332,7 +332,7 @@ class Condenser(CondensedTable, Estimator):
         drawn = self._sampled(n_samples, where, accept=self.accept_broken_rules)
         return self._border.leave(drawn)
 
-    def impute(self, X: Any) -> Any:
+    def impute(self, X: Container) -> Container:
         """Fill in the missing values of a table from the model: a tool for the owner of the data.
 
         A row gets what it lacks from one drawn record, by lot one of the five that are most like
@@ -366,6 +366,12 @@ class Condenser(CondensedTable, Estimator):
                     "fitted: convert it"
                 )
         return exit.leave(fill_missing(frame, drawn, self._encoder, self._rng))
+
+    @overload
+    def fit_resample(self, X: Container, y: None = None, levels: Any = None) -> Container: ...
+
+    @overload
+    def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any: ...
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fit the table and draw a look-alike of the same size.

@@ -313,7 +313,8 @@ _ROLES = (
          decide=True),
     _Row(lambda e: e.unclear, Role.PERSON, "{e.apart.why}", decide=True),
     _Row(lambda e: e.kind is Kind.CATEGORY and e.mostly_rare, Role.IDENTIFIER,
-         "{e.look.rare_values:,} values are held by fewer than {e.look.k} people each",
+         "{e.look.rare_values:,} values are held by few people each (fewer than {e.look.k}, or "
+         "little more)",
          decide=True),
     _Row(lambda e: e.secret, Role.SENSITIVE, "what others may want to learn: {e.secret}"),
     _Row(lambda e: e.public, Role.QUASI, "others may know it: {e.public}"),

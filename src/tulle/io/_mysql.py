@@ -92,7 +92,7 @@ def _typed(source: str, name: str, values: Sequence[str | None], dtype: pl.DataT
         return texts.str.to_time("%H:%M:%S%.f") if dtype == pl.Time else texts.cast(dtype)
     except (TypeError, pl.exceptions.PolarsError):
         raise DataError(
-            f"{display_name(source)}: the column '{name}' holds values that are no {dtype}, such "
+            f"{display_name(source)}: the column '{name}' holds values that are not {dtype}, such "
             "as binary data or times beyond a day: convert it in a query or leave it out"
         ) from None
 

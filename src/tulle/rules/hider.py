@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from tulle._checks import check_choice, check_flag, check_int
 from tulle._choices import HIDING_METHODS, INTERVALS, LOOKAHEADS, VICTIMS
 from tulle._random import RandomState, as_generator
-from tulle._types import Ints
+from tulle._types import FilePath, Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules._blocking import blocking, refuse_middles
 from tulle.rules._classic import CLASSICAL, algo1a, swa
@@ -48,6 +48,7 @@ from tulle.transactions import Transactions
 # Counting again, in the release itself, before anything is given back.
 
 Report = list[dict[str, Any]]
+Baskets = TypeVar("Baskets")  # what comes back is what came in
 Pair = tuple[int, int]  # support of a rule, support of its antecedent
 
 
@@ -306,6 +307,12 @@ class RuleHider(BaseEstimator):
         self.additions = additions
         self.shuffle = shuffle
         self.random_state = random_state
+
+    @overload
+    def fit_transform(self, X: FilePath, y: Any = None) -> Transactions: ...
+
+    @overload
+    def fit_transform(self, X: Baskets, y: Any = None) -> Baskets: ...
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Hide the rules and return the baskets in the kind of container that came in.

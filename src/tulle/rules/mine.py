@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ import polars as pl
 from tulle._checks import check_choice, check_int
 from tulle._choices import ITEMSETS, SUPPORTS_OF
 from tulle._random import RandomState, as_generator
-from tulle._types import Codes, Ints
+from tulle._types import Codes, FilePath, Ints
 from tulle.errors import DataError
 from tulle.rules.containers import as_baskets, named, open_baskets
 from tulle.rules.rule import Rule, Share, confidence_share, support_count
@@ -180,6 +181,18 @@ def implications(
     return Implications(itemsets, nodes)
 
 
+# what is not a frame of pandas gives a frame of polars
+_Baskets = pl.DataFrame | Transactions | FilePath | Sequence[Collection[Any]]
+
+
+@overload
+def frequent_itemsets(data: _Baskets, *, min_support: Share, kind: str = "all") -> pl.DataFrame: ...
+
+
+@overload
+def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> Any: ...
+
+
 def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> Any:
     """Find the itemsets that occur in enough baskets.
 
@@ -212,6 +225,28 @@ def frequent_itemsets(data: Any, *, min_support: Share, kind: str = "all") -> An
     found = mine(source.baskets, minimum)
     frame = itemsets_frame(found, source.baskets.names, len(source.baskets), kind)
     return as_given(frame, pandas=source.pandas)
+
+
+@overload
+def association_rules(
+    data: _Baskets,
+    *,
+    min_support: Share,
+    min_confidence: Share,
+    max_consequent: int | None = None,
+    support_of: str = "rule",
+) -> pl.DataFrame: ...
+
+
+@overload
+def association_rules(
+    data: Any,
+    *,
+    min_support: Share,
+    min_confidence: Share,
+    max_consequent: int | None = None,
+    support_of: str = "rule",
+) -> Any: ...
 
 
 def association_rules(

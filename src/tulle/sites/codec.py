@@ -14,6 +14,7 @@ import polars as pl
 from tulle._checks import check_choice
 from tulle._plurals import counted
 from tulle._random import RandomState, as_generator
+from tulle._types import Container
 from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
 from tulle.sites import _columns as grading
 from tulle.sites._columns import (
@@ -314,7 +315,7 @@ class SiteCodec:
         self._exit: Exit | None = None
         self._dtypes: dict[str, pl.DataType] = {}
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Container) -> Container:
         """Encode a table: the agreed columns, in the agreed order.
 
         Where the sites match people, these are the columns that this site holds, and the column
@@ -357,7 +358,7 @@ class SiteCodec:
                 self._vocabulary.learn(column.name, distinct_texts(frame, column))
         return self
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Container) -> Container:
         """Decode an encoded table, or some of its columns.
 
         Columns that the agreement does not know (a cluster number, a prediction) are kept; aliases

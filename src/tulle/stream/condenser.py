@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from tulle._files import atomic_write
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import RandomState
-from tulle._types import Floats, Ints
+from tulle._types import Container, Floats, Ints
 from tulle.condense._diversity import refuse_demands
 from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import check_levels, level_column, locate_levels
@@ -362,6 +362,12 @@ class StreamCondenser(BaseEstimator):
         with changing(merged):
             fitted.admit_known()
         return merged
+
+    @overload
+    def fit_resample(self, X: Container, y: None = None, levels: Any = None) -> Container: ...
+
+    @overload
+    def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any: ...
 
     def fit_resample(self, X: Any, y: Any = None, levels: Any = None) -> Any:
         """Fit the records and draw a look-alike of the same size.

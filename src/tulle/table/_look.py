@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tulle._people import surely_enough
 from tulle._types import Floats
 from tulle.table._date_format import read_dates, read_whole_dates
 from tulle.table._number_format import NumberFormat, read_numbers
@@ -51,7 +52,8 @@ class Look:
     codes : other texts among numbers that at least k people share
     unread : texts among numbers or dates that were not understood
     number_codes : numbers that are probably codes
-    rare_values, rare_rows : values that fewer than k people hold, if there are many values
+    rare_values, rare_rows : values that a release may not show for the few people who hold them,
+        if there are many values
     """
 
     name: str
@@ -122,7 +124,7 @@ def look_at(series: pl.Series, k: int, people: pl.Series | None = None) -> Look:
     if look.opaque or not discrete or look.distinct <= _MANY:
         return look
     values = series.fill_nan(None) if series.dtype.is_float() else series
-    rare = held_by(values, people).filter(pl.col("people") < k)
+    rare = held_by(values, people).filter(pl.col("people") < surely_enough(k))
     return replace(look, k=k, rare_values=len(rare), rare_rows=int(rare["rows"].sum()))
 
 

@@ -620,7 +620,7 @@ class NumberCodec:
                 values = values.astype(np.float32).astype(np.float64)
             if states is not None:
                 values = np.where(states == NAN, np.nan, values)
-            series = pl.Series(self.name, values)
+            series = pl.Series(self.name, values + 0.0)  # never -0.0
         if states is not None:
             series = with_nulls(series, (states != PRESENT) & (states != NAN))
         if self.dtype == pl.Date:

@@ -73,6 +73,7 @@ def person_names(series: pl.Series) -> pl.Series:
 
 
 _MOST_CLASSES = 50  # numbers with more different values than that are a quantity
+_SURELY_CLASSES = 10  # of so many whole numbers one may stand for one record
 
 
 def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
@@ -80,7 +81,8 @@ def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
 
     Text, categories and booleans do, and what is declared to be of such a ``kind``. Whole numbers
     do if there are two of them, or if at most 50 are different and each stands for three records
-    on average; so do floats that are all whole.
+    on average; so do floats that are all whole. More than ten numbers of which a record has one
+    alone are a quantity: nobody calls that a class.
 
     >>> is_class(pl.Series([0, 1, 1, 0])), is_class(pl.Series([30_000, 41_500, 52_250]))
     (True, False)
@@ -94,8 +96,10 @@ def is_class(series: pl.Series, kind: Kind | None = None) -> bool:
             return False
     elif not present.dtype.is_integer():
         return present.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
-    distinct = present.n_unique()
-    return distinct <= 2 or (distinct <= _MOST_CLASSES and 3 * distinct <= len(present))
+    sizes = present.value_counts()["count"]
+    if len(sizes) > _SURELY_CLASSES and sizes.min() == 1:
+        return False
+    return len(sizes) <= 2 or (len(sizes) <= _MOST_CLASSES and 3 * len(sizes) <= len(present))
 
 
 def is_opaque(dtype: pl.DataType) -> bool:

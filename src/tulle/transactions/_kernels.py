@@ -1,4 +1,4 @@
-"""Reading and writing item numbers, byte by byte."""
+"""Reading item numbers, byte by byte, and sorting baskets."""
 
 from __future__ import annotations
 
@@ -50,32 +50,6 @@ def parse_numbers(data: Any, limit: int, values: Any, ends: Any) -> Any:
             lines += 1
             at_line_start = count
     return count, lines, empty, wrong, negative, huge
-
-
-@kernel
-def format_numbers(indptr: Any, items: Any, names: Any, out: Any) -> int:
-    """Write lines of decimal numbers; return the number of bytes."""
-    place = 0
-    digits = np.empty(20, dtype=np.uint8)
-    for row in range(len(indptr) - 1):
-        for cell in range(indptr[row], indptr[row + 1]):
-            value = names[items[cell]]
-            length = 0
-            while True:
-                digits[length] = 48 + value % 10
-                length += 1
-                value //= 10
-                if value == 0:
-                    break
-            for digit in range(length):
-                out[place] = digits[length - 1 - digit]
-                place += 1
-            out[place] = 32 if cell + 1 < indptr[row + 1] else 10
-            place += 1
-        if indptr[row] == indptr[row + 1]:
-            out[place] = 10
-            place += 1
-    return place
 
 
 @kernel

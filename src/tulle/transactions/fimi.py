@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
@@ -123,15 +124,10 @@ def write_fimi(baskets: Transactions, file: BinaryIO) -> None:
         for sure, open_ in zip(baskets.to_lists(), baskets.unknown.to_lists()):
             tokens = [*map(str, sure), *(f"{item}?" for item in open_)]
             file.write((" ".join(tokens) + "\n").encode())
-    elif baskets.names.dtype.kind == "i":
-        from tulle.transactions._kernels import format_numbers
-
-        widest = len(str(int(baskets.names.max(initial=0)))) + 1
-        out = np.empty(len(baskets.items) * widest + len(baskets), dtype=np.uint8)
-        used = format_numbers(baskets.indptr, baskets.items, baskets.names, out)
-        file.write(out[:used].data)
     else:
-        lines = (" ".join(map(str, basket)) + "\n" for basket in baskets.to_lists())
+        names = np.array([str(name) for name in baskets.names.tolist()], dtype=object)
+        words, ends = names[baskets.items].tolist(), baskets.indptr.tolist()
+        lines = (" ".join(words[start:end]) + "\n" for start, end in pairwise(ends))
         file.write("".join(lines).encode())
 
 

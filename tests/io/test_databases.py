@@ -199,7 +199,7 @@ def test_types_of_mysql(
 
 
 def test_mysql_says_what_is_wrong_without_its_words(
-    mysql: tuple[str, Callable[[str], object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mysql: tuple[str, Callable[[str], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, run = mysql
     run("CREATE TABLE visits (long_ago TIME, scan BLOB)")
@@ -210,7 +210,7 @@ def test_mysql_says_what_is_wrong_without_its_words(
     with pytest.raises(DataError, match=r"^[^ab]*ann.*#query: the database reported.*1054"):
         read_table(f"{address}#SELECT Smith FROM visits")
     for name in ("long_ago", "scan"):
-        with pytest.raises(DataError, match=f"'{name}' holds values that are no .*query"):
+        with pytest.raises(DataError, match=f"'{name}' holds values that are not .*query"):
             read_table(f"{address}#visits", columns=[name])
     with pytest.raises(DataError, match="CSV, which LOAD DATA takes"):
         write_table(HOSPITAL["visits"], f"{address}#copy")

@@ -164,7 +164,7 @@ def _grid(rows: Rows) -> Any:
         [label for _, label in sorted({(row[f"{axis}_place"], row[axis]) for row in rows})]
         for axis in ("x", "y")
     ]
-    blues, legend = alt.Scale(scheme="blues"), alt.Legend(format=".0%")
+    blues, legend = alt.Scale(scheme="blues"), alt.Legend(format=".1%")
     return (
         _data(rows)
         .mark_rect()

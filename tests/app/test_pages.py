@@ -215,8 +215,13 @@ def test_pictures_of_original_and_release_hide_small_cells() -> None:
     found = sides_of(table, table.with_columns(ward=pl.lit("usual")), policy, FEWEST)
     assert list(found) == ["ward", "age"]  # what differs most comes first
     cells = pair_of(table, table, policy, ["age", "ward"], FEWEST)
-    assert cells
     assert min(cell["count"] for cell in cells) >= FEWEST
+    # of two numbers, bars are joined until cells have people
+    policy = Policy((policy.columns[0], Column("cost", Kind.DECIMAL, Role.QUASI)))
+    table = table.with_columns(cost=age + rng.normal(0, 10, 400))
+    cells = pair_of(table, table, policy, ["age", "cost"], FEWEST)
+    assert min(cell["count"] for cell in cells) >= FEWEST
+    assert sum(cell["share"] for cell in cells if cell["of"] == "original") > 0.8
 
 
 def test_columns_say_only_the_reason_that_matters(asked: Asked, tmp_path: Path) -> None:

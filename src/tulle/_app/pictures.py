@@ -7,6 +7,7 @@ counted. The rows that are shown are those of the release.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from tulle._json import plain
-from tulle.auditing._pictures import bars_of, histogram
+from tulle.auditing._pictures import Places, bars_of, histogram
 from tulle.auditing._tables import Aligned, align
 from tulle.errors import TulleError
 from tulle.io.read import read_table
@@ -50,7 +51,10 @@ def pair_of(
 ) -> list[dict[str, Any]]:
     """Return how often bars of two columns come together, in original and release."""
     tables = _aligned(original, release, policy, k)
-    (across, x_labels), (up, y_labels) = (bars_of(tables, name, k) for name in names)
+    most = min(20, max(3, math.isqrt(len(tables.original) // (2 * k))))
+    (across, x_labels), (up, y_labels) = (
+        _coarser(*bars_of(tables, name, k), most, ordered=name in tables.units) for name in names
+    )
     rows = []
     for of, first, second in zip(("original", "release"), across, up):
         counts = np.zeros((len(x_labels), len(y_labels)), dtype=np.int64)
@@ -62,6 +66,45 @@ def pair_of(
             for i, j in np.argwhere(counts >= k)
         ]  # fmt: skip
     return rows
+
+
+def _coarser(
+    places: Places, labels: list[str], most: int, *, ordered: bool
+) -> tuple[Places, list[str]]:
+    """Join bars until there are few: with two columns, cells of the finest bars hold nobody.
+
+    The last bar is that of missing values; of categories, the one before it is that of all others.
+    """
+    if ordered:
+        counts = np.bincount(places[1], minlength=len(labels))[:-1]
+        before = np.cumsum(counts) - counts
+        _, group = np.unique(before * most // max(1, int(counts.sum())), return_inverse=True)
+    else:
+        others = len(labels) - 2
+        group = np.arange(others + 1)
+        group[min(most, others) :] = min(most, others)
+    parts = [np.flatnonzero(group == part) for part in range(int(group.max()) + 1)]
+    words = [_joined(labels[part[0]], labels[part[-1]]) for part in parts]
+    if not ordered:
+        words[-1] = labels[-2]
+    group = np.append(group, len(parts))
+    return [group[place] for place in places], [*words, labels[-1]]
+
+
+def _joined(first: str, last: str) -> str:
+    """Name neighbouring bars together.
+
+    >>> _joined("1 to 2", "3 to 4"), _joined("below 1", "1 to 2"), _joined("3", "5 and more")
+    ('1 to 4', 'up to 2', '3 and up')
+    """
+    if first == last:
+        return first
+    open_ends = first.startswith("below ") or first.endswith(" and less")
+    start = "" if open_ends else first.partition(" to ")[0]
+    end = "" if last.endswith((" and up", " and more")) else last.rpartition(" to ")[2]
+    if start and end:
+        return f"{start} to {end}"
+    return f"{start} and up" if start else f"up to {end}" if end else "any"
 
 
 def read_pair(

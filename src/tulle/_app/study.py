@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 from tulle._app.jobs import RunningJob
 from tulle._commands._copies import ledger_path
-from tulle._commands.inspect import policy_path
+from tulle._commands.inspect import SILENT, policy_path
 from tulle._files import atomic_write, digest
 from tulle.errors import DataError, ParameterError, TulleError
 from tulle.exploring._points import Point, points_in
@@ -257,7 +257,8 @@ class Study:
     def policy(self) -> Policy:
         """The policy as it is on disk, with the reasons that were found."""
         loaded = load_policy(self.policy_file)
-        reasons = {row["name"]: row["reason"] for row in self.inspection.get("columns", [])}
+        rows = self.inspection.get("columns", [])
+        reasons = {row["name"]: row["reason"] for row in rows if row["reason"] != SILENT}
         columns = tuple(replace(c, reason=reasons.get(c.name, "")) for c in loaded.columns)
         return replace(loaded, columns=columns)
 

@@ -17,7 +17,6 @@ from tulle._app import families
 from tulle._app.jobs import RunningJob
 from tulle._app.pictures import FEWEST, read_pair
 from tulle._app.study import SITES, Release, Study, all_releases, files, is_table_name, studies
-from tulle._commands.inspect import SILENT
 from tulle._json import plain
 from tulle._report.fitness import SMALLER
 from tulle._report.verdict import LARGER
@@ -191,7 +190,7 @@ def roles(study: Study) -> dict[str, Any]:
             "name": column.name,
             "column": column,
             "found": known.get(column.name, {}),
-            "why": column.reason if known.get(column.name, {}).get("reason") != SILENT else "",
+            "why": column.reason,
             "alone": alone.get(column.name, {}).get("share"),
             "bars": shapes.get(column.name, []),
         }

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -376,8 +377,14 @@ def _counted(
     starts = np.searchsorted(pairs, np.arange(len(split) + 1) * size)
     held = owners.holders(leaf, len(split))[split < 0]
     rises = np.r_[0, np.cumsum(counts)]
-    short = (part.astype(np.int32) for part in (left, starts, pairs % size, rises))
-    return Tree(split.astype(np.int32), goes_left[some], *short, int(held.min()))
+    return Tree(
+        _short(split), goes_left[some], _short(left), _short(starts), _short(pairs % size),
+        _short(rises), int(held.min()),
+    )  # fmt: skip
+
+
+def _short(numbers: NDArray[Any]) -> NDArray[Any]:
+    return numbers.astype(np.int32)
 
 
 def _tallied(pairs: Ints, possible: int) -> tuple[Ints, Ints]:

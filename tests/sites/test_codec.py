@@ -85,15 +85,9 @@ def test_round_trip_is_exact_for_every_type(table: pl.DataFrame, cuts: str, grou
 @pytest.mark.slow
 @given(tables())
 @few(30)
-def test_numbers_can_be_aliased_and_pairs_joined(table: pl.DataFrame) -> None:
-    sealed = agreement(
-        alias=["age", "weight", "born", "seen", "rang"], joint=[("illness", "smoker")]
-    )
-    codec = SiteCodec(sealed)
+def test_numbers_can_be_aliased(table: pl.DataFrame) -> None:
+    codec = SiteCodec(agreement(alias=["age", "weight", "born", "seen", "rang"]))
     encoded = codec.transform(table)
-    assert encoded.columns == [
-        "name", "illness+smoker", "age", "weight", "born", "seen", "rang",
-    ]  # fmt: skip
     assert codec.inverse_transform(encoded).equals(table)
 
 

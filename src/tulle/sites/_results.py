@@ -15,7 +15,7 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.sites import _values as dates
-from tulle.sites._columns import TOKEN, Aliased, AliasTables, Coded, Graded, Joint, cut, ungrade
+from tulle.sites._columns import TOKEN, Aliased, AliasTables, Coded, Graded, cut, ungrade
 from tulle.sites._values import is_number
 from tulle.sites.agreement import SiteAgreement
 from tulle.table._frames import Exit, enter, to_polars
@@ -33,12 +33,9 @@ _OPERATOR = r"<=|>=|==|!=|&le;|≤|≥|<|>|=|:"
 
 def alias_pattern(columns: Iterable[Coded]) -> re.Pattern[str] | None:
     """Build a pattern that finds aliases of any value, known or not."""
-    keyed, listed = [], []
-    for column in columns:
-        if isinstance(column, Joint) or (isinstance(column, Aliased) and column.keyed):
-            keyed.append(column.name)
-        elif isinstance(column, Aliased):
-            listed.append(column.name)
+    aliased = [column for column in columns if isinstance(column, Aliased)]
+    keyed = [column.name for column in aliased if column.keyed]
+    listed = [column.name for column in aliased if not column.keyed]
     ways = [
         f"(?:{_any_of(names)})_{token}"
         for names, token in ((keyed, TOKEN), (listed, r"\d+"))
@@ -227,7 +224,7 @@ class ResultReader:
         self.unknown: set[str] = set()
         self.rough: dict[str, tuple[float, str]] = {}  # thresholds printed too short, by column
         self._agreed = agreement.names
-        self._names = {name for column in agreement.columns for name in column.sources}
+        self._names = {column.name for column in agreement.columns}
         self._known, self._shared = words.texts()
         self._graded = {c.name: c for c in agreement.columns if isinstance(c, Graded)}
         self._aliases = alias_pattern(agreement.columns)

@@ -343,15 +343,14 @@ class _HideRun(NamedTuple):
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         """Make the report of what was verified, and of the attacks."""
         hidden, held = summary["rules_hidden"], _held(self.wishes, self.options)
-        untried = (
-            "give --min-support and --min-confidence, which a recovery of the rules needs, and do "
-            "not --stream"
-        )
+        untried = "give --min-support and --min-confidence, which a recovery of the rules needs"
         if self.options.method == "blocking":
             untried = (
                 "fill the unknown cells in by the toss of a coin, mine that, and see whether the "
                 "rules come back: no attack is made on blocked cells"
             )
+        elif self.options.min_support is not None:
+            untried = "hide the rules of a part of the baskets without --stream, which is attacked"
         guarantee: Guarantee = {
             "text": "Counted again in the finished release before it was written.",
             "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],

@@ -42,7 +42,7 @@ def make(**choices: Any) -> SiteAgreement:
         ({"ranges": {**RANGES, "age": (0, 10**400)}}, "number"),
         ({"ranges": {**RANGES, "weight": (-1e308, 1e308)}}, "'weight'"),
         ({"ranges": {**RANGES, "weight": (0.0, 5e-324)}}, "'weight'"),
-        ({"ranges": {**RANGES, "seen": ("08:00", "2020-01-01")}}, "dates"),
+        ({"ranges": {**RANGES, "seen": ("08:00", "2020-01-01")}}, "date"),
         ({"ranges": {**RANGES, "a": (0, 3)}}, "'ranges'.*'a'"),
         ({"ranges": {**RANGES, "seen": ("1900", "2020")}}, "'1900'"),
         ({"limits": {"age": 5}}, "'limits'.*'age'"),

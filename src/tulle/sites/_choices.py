@@ -162,7 +162,7 @@ def _is_list(given: Any) -> bool:
 
 # From a schema and the choices of the sites to coded columns.
 
-_MOMENTS = ("date", "time", "timestamp")  # the range says which
+_MOMENTS = ("date", "timestamp")  # the range says which
 
 
 def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
@@ -243,7 +243,7 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
     if column.kind is Kind.DATETIME:
         if any(isinstance(end, int | float) for end in given or ends):
             raise ParameterError(f"column '{name}': the ends of its range must be dates")
-        moment = dates.moment_of_ends(name, given or ends)
+        moment = dates.moment_of_ends(given or ends)
     draft = Graded(
         name, column.kind, column.role, cuts=choices.cuts, groups=choices.groups, moment=moment
     )

@@ -260,8 +260,8 @@ class Graded(_CodedColumn):
     groups: int = 5  # how many were asked for
     limits: tuple[float, ...] = ()
     values: tuple[int, ...] = ()
-    moment: str = ""  # of what is no number: "date", "timestamp" or "time"
-    tick: int = 1  # microseconds that a time stamp or a time is counted in
+    moment: str = ""  # of what is no number: "date" or "timestamp"
+    tick: int = 1  # microseconds that a time stamp is counted in
 
     @property
     def type(self) -> str:
@@ -275,7 +275,7 @@ class Graded(_CodedColumn):
     @property
     def ticks(self) -> bool:
         """Return whether micro-, milli- or seconds are graded."""
-        return self.moment in ("timestamp", "time")
+        return self.moment == "timestamp"
 
     @property
     def in_words(self) -> str:

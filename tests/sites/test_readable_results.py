@@ -172,7 +172,7 @@ def test_a_tree_knows_its_features_or_is_told(codec: SiteCodec) -> None:
         "|--- age <= 21.50", "|   |--- class: ill=true",
     ]  # fmt: skip
     nameless = DecisionTreeClassifier(random_state=0).fit(ages.to_numpy(), encoded["ill"].to_list())
-    with pytest.raises(DataError, match="1 feature.*9"):
+    with pytest.raises(DataError, match="1 feature.*8"):
         codec.decode_tree(nameless)
     text = f"|--- feature_0 <= {encoded['age'][0]!r}\n|--- feature_7 > 1"
     assert codec.decode_tree(text, feature_names=["age"], decimals=1) == (

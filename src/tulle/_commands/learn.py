@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from tulle._random import as_generator
 from tulle._types import FilePath
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
-from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.errors import DataError, ParameterError, PrivacyWarning, nearest_name
 from tulle.io.read import open_table, read_like, read_table
 from tulle.io.write import write_table
 from tulle.keys import SecretKey
@@ -67,7 +68,9 @@ def learn(
     with options.naming(n_clusters="--clusters", n_neighbors="--neighbours"):
         is_sketches = Path(source).suffix == ".parquet" and "sketch" in open_table(source).schema
         if not is_sketches:
-            summary, found = _from_groups(source, new, options, rng)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)  # of drawn records: none is drawn
+                summary, found = _from_groups(source, new, options, rng)
         elif words is not None and key_file is not None:
             summary, found = _estimated(Sketches.load(source), words, key_file)
         elif options.classes is not None:

@@ -174,8 +174,8 @@ def test_a_kill_between_any_two_steps_leaves_the_old_or_the_new_release(
     script = f"""
 import os, signal, sys
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from tests.releases.test_folders import put_words
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_folders import put_words
 from tulle.releases import write_parts
 left = {step}
 def dying(name):

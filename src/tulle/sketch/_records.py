@@ -1,6 +1,6 @@
 """What can be sketched: matrices, baskets, texts, bags of terms, and files of them.
 
-All become :class:`Records`: one canonical sparse matrix, and the terms of its columns if it has
+All become :class:`SparseRecords`: one canonical sparse matrix, and the terms of its columns if it has
 any. Columns without terms are known by their numbers.
 """
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -99,20 +98,15 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
     return app
 
 
-@cache
-def _bundled() -> bytes:
-    from tulle._report.render import bundle
-
-    return bundle().encode()
-
-
 def _static(request: Request) -> Response:
     """Return a file of the app itself; their names are known, nothing else can be had."""
     name = request.path_params["name"]
     kinds = {"style.css": "text/css", "app.js": "text/javascript", "htmx.js": "text/javascript"}
     headers = {"Cache-Control": "private, max-age=3600"}  # no data in them
     if name == "vega.js":
-        return Response(_bundled(), media_type="text/javascript", headers=headers)
+        from tulle._report.render import bundle
+
+        return Response(bundle(), media_type="text/javascript", headers=headers)
     if name not in kinds:
         return _not_found(request, KeyError())
     path = Path(__file__).parent / "static" / name.replace("htmx.js", "htmx.min.js")

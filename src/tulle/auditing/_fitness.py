@@ -101,8 +101,8 @@ def fitness(
     whom, place = _fresh(tables)
     facts["distinguishability"] = f"released records against {whom}, at most {most:,} of each"
     people = compared(plain)[place]
-    shown = [ranked(records, plain.original) for records in (people, plain.release)]
-    told = propensity(*shown, rng, most=most, people=people.people)
+    seen, shown = (ranked(records, plain.original) for records in (people, plain.release))
+    told = propensity(seen, shown, rng, most=most, people=people.people)
     two = sets_of(len(cells.names), 2, MOST_SETS, rng)
     apart = differences(cells.original, cells.release, cells.sizes, two)
     laws, broken = _worst_laws(rows, rng) if rows else _laws(tables.frames)

@@ -192,6 +192,26 @@ def test_sizes_are_compared(browser: Browser, tmp_path: Path) -> None:
         served.end()
 
 
+def test_hundreds_of_columns_are_shown_by_sixties_and_found_by_name(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 5, (200, 70))
+    pl.DataFrame(values, schema=[f"item_{n}" for n in range(70)]).write_csv(tmp_path / "wide.csv")
+    with Served(tmp_path, browser, checking=False) as served:
+        page = served.page
+        page.click("text=wide.csv")
+        page.wait_for_selector("#first", timeout=_SLOW)
+        shown = page.locator(".shapes li:visible")
+        expect(shown).to_have_count(60)
+        page.fill("#find", "item_6")  # also those that are not shown at first
+        expect(shown).to_have_count(11)
+        page.fill("#find", "")
+        page.click("#show-all")
+        expect(shown).to_have_count(70)
+        served.end()
+
+
 def set_a_role(served: Served, policy: Path) -> None:
     """Change a role in place; the policy file and the page follow."""
     page = served.page

@@ -97,16 +97,16 @@ def _union(parts: Sequence[_Part]) -> _Joined:
     schema = _schema(parts)
     records = sum(part.records for part in parts)
     manifest = _manifest(UNION, parts, records, first.columns, "one schema, no table twice")
-    names = [name for name, entry in first.columns.items() if entry["coded"] == "alias"]
+    aliased = [name for name, entry in first.columns.items() if entry["coded"] == "alias"]
     seen_aliases: list[pl.DataFrame] = []
 
     def done() -> Done:
         rows = [{"table": os.fspath(part.source), "records": part.records} for part in parts]
         facts = {"fingerprint": first.fingerprint, "records": records}
-        compared = _compared(names, seen_aliases) if seen_aliases else []
+        compared = _compared(aliased, seen_aliases) if seen_aliases else []
         return Done(facts, {"joined": rows, "aliases": compared}, _notes(compared), unmeasured())
 
-    return _Joined(manifest, _batches(parts, schema, names, seen_aliases), done)
+    return _Joined(manifest, _batches(parts, schema, aliased, seen_aliases), done)
 
 
 def _people(parts: Sequence[_Part], by: str) -> _Joined:

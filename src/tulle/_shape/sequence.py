@@ -37,6 +37,7 @@ from tulle._shape.cells import Cells, NumberCells, fit_cells, standard
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.model import as_feature
+from tulle._shape.quantiles import Quantiles
 from tulle._shape.trees import MOST_CELLS, Forest, fit_forest
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import PrivacyError
@@ -54,6 +55,7 @@ _FEW_CELLS = 12  # numbers of fewer cells need no regression
 _TELLS = 0.02  # of the variance: a regression that explains less is left out
 _CARRIES = 0.3  # of the variance: one that explains more is drawn about
 _HEAPS = 0.5  # of the people hold values that many share: such values are not drawn about a line
+_HEAP = 0.1  # of the people hold one value: it is drawn as it is, and others about the line
 _RIDGE = 1e-4
 _KINDS = 0.5  # of the variance of ranks that a category explains: it says what kind of number it is
 _SPREADS = 3.0  # times that of another kind, the spread of one
@@ -225,6 +227,7 @@ class Target:
     scale: Cells | None = None  # of the line
     by: str = ""  # a category of the row: numbers are of another kind in each (test, value)
     parts: Mapping[int, Target] = field(default_factory=dict)  # by what they are drawn there
+    heaps: tuple[float, ...] = ()  # values that are drawn as they are, and not about the line
 
     @property
     def forests(self) -> list[Forest]:
@@ -259,7 +262,9 @@ class Target:
             drawn = drawn + _numbers(known.columns[f"before {self.name}"])
         elif self.line is not None:
             line = rounded(line, self.decimals, self.step)
-            drawn = _folded(drawn + line, *self.line.bounds)
+            away, drawn = drawn, _folded(drawn + line, *self.line.bounds)
+            for code, heap in zip(_codes(self.heaps), self.heaps):
+                drawn = np.where(away == code, heap, drawn)
         return rounded(drawn, self.decimals, self.step)
 
 
@@ -590,7 +595,7 @@ class _Fitting:
         self, now: Column, known: Known, owners: Owners, rng: np.random.Generator
     ) -> Target:
         names = _features(now.name, known)
-        line, base, drawn = None, "", now
+        line, base, drawn, heaps = None, "", now, ()
         decimals, step = (now.decimals, now.step) if isinstance(now, NumberColumn) else (None, 1)
         if isinstance(now, NumberColumn):
             before = known.columns.get(f"before {now.name}")
@@ -602,7 +607,7 @@ class _Fitting:
                 same = np.where(now.values == cells_of(before), _SAME, now.values)
                 drawn = replace(now, values=same, specials=(*now.specials, _SAME))
             else:
-                line, drawn = self._line(now, names, known, owners, rng)
+                line, drawn, heaps = self._line(now, names, known, owners, rng)
                 names = names if line is None else [*names, f"line {now.name}"]
                 base = "" if drawn is now else "line"
         elif now.size > _MOST_ORDERED and f"before {now.name}" in known.columns:
@@ -620,21 +625,23 @@ class _Fitting:
         )  # fmt: skip
         stays = drawn.size - 1 if isinstance(drawn, CategoryColumn) and base else -2
         scale = known.coders.get(f"line {now.name}")
-        return Target(now.name, names, cells, forest, line, base, decimals, stays, step, scale)
+        return Target(
+            now.name, names, cells, forest, line, base, decimals, stays, step, scale, heaps=heaps
+        )
 
     def _line(
         self, now: NumberColumn, names: Sequence[str], known: Known, owners: Owners,
         rng: np.random.Generator,
-    ) -> tuple[Regression | None, NumberColumn]:  # fmt: skip
+    ) -> tuple[Regression | None, NumberColumn, tuple[float, ...]]:  # fmt: skip
         """Regress a column of many values on what is known; return what is left to draw, too."""
         level, _ = fit_cells(now, self.k, owners, rng, exact=self.exact)
         pieces = level.quantiles if isinstance(level, NumberCells) else None
         if pieces is None or now.coded or level.size <= _FEW_CELLS:
-            return None, now
+            return None, now, ()
         bounds = float(pieces.low[0]), float(pieces.high[-1])
         line, explained = _regress(now, names, known, owners.n_people(), bounds)
         if line is None or explained < _TELLS:
-            return None, now
+            return None, now, ()
         score = NumberColumn("", line.at(known.columns))
         known.columns[f"line {now.name}"] = score
         known.coders[f"line {now.name}"] = fit_cells(score, self.k, owners, rng, exact=self.exact)[
@@ -642,8 +649,29 @@ class _Fitting:
         ]
         heaps = float(pieces.shares[pieces.low == pieces.high].sum())
         if explained < _CARRIES or heaps >= _HEAPS or now.specials:
-            return line, now
-        return line, replace(now, values=now.values - now.written(score.values))
+            return line, now, ()
+        heaps = _heaps(now, pieces, owners, max(_HEAP * owners.n_people(), _LEAF * self.k))
+        away = now.values - now.written(score.values)
+        for code, heap in zip(_codes(heaps), heaps):
+            away = np.where(now.values == heap, code, away)
+        return line, replace(now, values=away, specials=_codes(heaps)), heaps
+
+
+def _heaps(
+    now: NumberColumn, pieces: Quantiles, owners: Owners, enough: float
+) -> tuple[float, ...]:
+    """Return the values that stand out and that so many people hold: about a line nobody would."""
+    values = pieces.low[pieces.low == pieces.high]
+    codes = np.full(len(now.values), -1)
+    for code, value in enumerate(values.tolist()):
+        codes[now.values == value] = code
+    held = owners.holders(codes, len(values))
+    return tuple(values[held >= enough].tolist())
+
+
+def _codes(heaps: Sequence[float]) -> tuple[float, ...]:
+    """Return what stands for values that are drawn as they are, among what a line leaves."""
+    return tuple(_SAME * (2 + place) for place in range(len(heaps)))
 
 
 def _kinds(

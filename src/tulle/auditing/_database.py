@@ -235,8 +235,7 @@ def compared_rows(
         return None
     if not order:
         who = person_names(original[person[0]]).rank("dense").fill_null(0).cast(pl.Int64)
-        found = find_order(original, Schema(columns), who.to_numpy())
-        order = () if found is None else (found,)
+        order = find_order(original, Schema(columns), who.to_numpy())
     databases = [
         None
         if table is None
@@ -254,8 +253,8 @@ _EXPRESSIONS: dict[str, Callable[[str], pl.Expr]] = {
     "": lambda name: pl.col(name).first(),
     "rows": lambda name: pl.len(),
     "mean": lambda name: pl.col(name).mean(),
-    "first": lambda name: pl.col(name).first(),
-    "last": lambda name: pl.col(name).last(),
+    "first": lambda name: pl.col(name).drop_nulls().first(),  # the first known one
+    "last": lambda name: pl.col(name).drop_nulls().last(),
     "least": lambda name: pl.col(name).min(),
     "most": lambda name: pl.col(name).max(),
     "mean gap": lambda name: pl.col(name).sort().diff().mean().dt.total_seconds() / 86_400,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ _RISES = 0.995  # of the people: a time that rises in so many gives the order
 _COUNT, _TIME, MOVED, _MEAN = range(4)
 _MOVES = 0.25  # of the steps: a column that rises in so many may be a time without a name
 _COUNTED = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED)
+_MOST_PAIRED = 12  # columns of which two together may tell the rows of a person apart
 _ONCE = {"birth"}  # dates that a person has one of
 # what times are whole multiples of: days or hours, minutes, seconds of a day, decimals
 _UNITS = (
@@ -237,10 +239,10 @@ class Sheet:
     def of(cls, table: RowTable, settings: RowDemands) -> Sheet:
         """Put the rows of each parent in order: by time, or as they stand, or by lot."""
         names = [name for name in table.schema.released if name in table.frame.columns]
-        order, found = table.order, ""
+        order, found = table.order, tuple[str, ...]()
         if order is None:
-            found = find_order(table.frame, table.schema, table.people) or ""
-            order = (found,) if found else None
+            found = find_order(table.frame, table.schema, table.people)
+            order = found or None
         keys = [_rank(table.frame[name], table.schema) for name in order or ()]
         if order is None:
             keys = [settings.rng.random(table.frame.height)]
@@ -256,7 +258,8 @@ class Sheet:
         )
         called = f"table '{table.name}': " if table.name else ""
         if found:
-            sheet.notes.append(f"{called}the rows of a person are in the order of '{found}'")
+            by_what = " and ".join(f"'{name}'" for name in found)
+            sheet.notes.append(f"{called}the rows of a person are in the order of {by_what}")
         elif order is None:
             sheet.notes.append(f"{called}the rows of a person have no order: none is released")
         if order:
@@ -499,16 +502,17 @@ def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 def find_order(
     frame: pl.DataFrame, schema: Schema, people: Ints, *, standing: bool = True
-) -> str | None:
+) -> tuple[str, ...]:
     """Return the time that rises within people, as rows stand; a date that varies, else none.
 
-    Without a time, what is different in every row of a person tells them apart, and orders them.
-    If rows do not stand in an order, a time need only differ among the rows of a person.
+    Without a time, what is different in every row of a person tells them apart, and orders them: a
+    column, or two of them together. If rows do not stand in an order, a time need only differ among
+    the rows of a person.
     """
     by = np.argsort(people, kind="stable")
     same = people[by][1:] == people[by][:-1]
     if not same.any():
-        return None
+        return ()
     found: list[tuple[float, str]] = []
     names = [name for name in schema.released if name in frame.columns]
     for name in names:
@@ -531,21 +535,19 @@ def find_order(
         if moves > 0 and (dated or (rising and (named or sure))):
             found.append((rising * (1 + moves + named), name))
     if found:
-        return max(found, key=lambda one: one[0])[1]
-    words = (Kind.INTEGER, Kind.ORDERED, Kind.CATEGORY)
-    told = (n for n in names if schema[n].kind in words and _is_never_twice(frame[n], people))
-    return next(told, None)
+        return (max(found, key=lambda one: one[0])[1],)
+    kinds = (Kind.INTEGER, Kind.ORDERED, Kind.CATEGORY)
+    words = [n for n in names if schema[n].kind in kinds and not frame[n].null_count()]
+    some = [*((name,) for name in words), *combinations(words[:_MOST_PAIRED], 2)]
+    return next((one for one in some if _are_never_twice(frame.select(one), people)), ())
 
 
-def _is_never_twice(series: pl.Series, people: Ints) -> bool:
-    """Tell whether no two rows of a person share a value, although many would by chance."""
-    if series.null_count():
-        return False
-    n, rows = len(series), np.unique(people, return_counts=True)[1]
-    held = pl.DataFrame({"person": people, "value": series})
-    shares = held["value"].value_counts()["count"].to_numpy() / n
+def _are_never_twice(values: pl.DataFrame, people: Ints) -> bool:
+    """Tell whether no two rows of a person share values, although many would by chance."""
+    n, rows = len(values), np.unique(people, return_counts=True)[1]
+    shares = values.group_by(pl.all()).len()["len"].to_numpy() / n
     by_chance = float((rows * (rows - 1)).sum() / 2 * (shares**2).sum())
-    twice = n - held.n_unique()
+    twice = n - values.with_columns(pl.Series(_WHO, people)).n_unique()
     return by_chance >= LEAST and twice <= (1 - _RISES) * min(n, by_chance)
 
 

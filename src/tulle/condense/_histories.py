@@ -40,7 +40,7 @@ from tulle.table._encoder import TableEncoder
 from tulle.table._rare import Crowd
 from tulle.table.schema import Kind, Schema
 
-_DRAWINGS = 4  # histories of each person, of which one is released
+_DRAWINGS = 8  # histories of each person, of which one is released
 _TRIES = 20  # of people whose rows would not end in time
 _BATCH = 25_000  # people whose histories are drawn at a time
 _MOST_TRIED = 20_000  # people whose histories are drawn to learn which to choose

@@ -98,3 +98,21 @@ def test_an_hour_that_hardly_anybody_has_is_no_part_of_its_neighbours() -> None:
     shares = np.diff(before)
     assert shares[[6, 7]].max() < 1e-5
     assert shares[8:10].sum() > 0.05
+
+
+def test_hours_are_taken_together_round_the_clock() -> None:
+    """What is left at the end of the day belongs to its beginning, not to what nobody has."""
+    counts = [9, 5, 8, 12, 10, 0, 3, 2, 12, 5, 11, 26, 33, 24, 21, 93, 62, 42, 19, 24, 18, 8, 11, 8]
+    shares = np.diff(hours_of_day(np.repeat(np.arange(24) + 0.5, counts), None, 25.0))
+    assert shares[5:8].max() < 1e-5
+    assert shares[[21, 22, 23, 0, 1]].min() > 0.01
+
+
+def test_a_time_that_passes_does_not_lead_into_hours_that_hardly_anybody_has() -> None:
+    table = interviews()
+    closed = table.with_columns(
+        pl.min_horizontal("end", pl.col("end").dt.truncate("1d") + timedelta(hours=19)).alias("end")
+    ).filter(pl.col("start") < pl.col("end"))
+    drawn = Condenser(k=10, random_state=0).fit_resample(closed)
+    assert (drawn["start"] <= drawn["end"]).all()
+    assert float((drawn["end"].dt.hour() > 19).mean()) < 0.005  # type: ignore[arg-type]

@@ -40,6 +40,7 @@ from tulle.table._precision import (
     common_step,
     decimals_of,
     emptiest_hour,
+    empty_hours,
     hours_of_day,
     in_singles,
     looks_coded,
@@ -357,6 +358,22 @@ class NumberCodec:
         """Return days since 1970 as a synthesis takes them, in whole ticks."""
         day = tick_sizes(self.dtype)[0]
         return self.to_cells(np.round((days - self.origin / day) / (self.tick / day)))
+
+    def awake(self, since: Floats, until: Floats, rng: np.random.Generator) -> Floats:
+        """Return moments, in days; of an hour that hardly anybody has, one on the way there.
+
+        That is where a time that passes leads from an hour in which it could begin.
+        """
+        if not self.clock:
+            return until
+        asleep, hour = empty_hours(self.clock), np.floor(until * 24 + _ROUNDING)
+        step = np.where(until < since, 1.0, -1.0)
+        edge = hour
+        for _ in range(23):
+            edge = np.where(asleep[np.nan_to_num(edge).astype(np.int64) % 24], edge + step, edge)
+        edge = (edge + (step < 0)) / 24  # where people are still awake
+        late = (edge != (hour + (step < 0)) / 24) & ((edge - since) * step < 0)
+        return np.where(late, since + (edge - since) * rng.random(len(until)), until)
 
     def _from_cells(self, cells: Floats) -> Floats:
         """Return the ticks of what :meth:`to_cells` gave."""

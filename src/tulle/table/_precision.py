@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -133,20 +134,27 @@ def emptiest_hour(ticks: Ints) -> int:
 def hours_of_day(hours: Floats, people: Ints | None, enough: float) -> tuple[float, ...]:
     """Return the share of records before each hour; nothing if it would rest on too few people.
 
-    Hours are taken together until enough people are in them, if it can be without a gap; those of
-    the few beyond, and the rarest, are as empty ones: with its neighbours, an hour that two people
-    have would be one of many. These keep a trace, so that a clock that shows them can be read.
+    Hours are taken together, round the clock from the emptiest one, until enough people are in
+    them, if it can be without a gap; those of the few beyond, and the rarest, are as empty ones:
+    with its neighbours, an hour that two people have would be one of many. These keep a trace, so
+    that a clock that shows them can be read.
     """
     places = np.clip(hours.astype(np.int64), 0, 23)
     common = ~_are_rarest(places, people, enough)
-    places = places[common]
+    first = emptiest_hour(places * HOUR) // HOUR
+    places = (places[common] - first) % 24
     people = None if people is None else people[common]
     for parted in (True, False):
         shares = _taken_together(places, people, enough, parted=parted) / max(len(places), 1)
         if shares.sum() >= 1 - _FEW:
-            before = np.r_[0.0, np.cumsum(shares + _TRACE)]
+            before = np.r_[0.0, np.cumsum(np.roll(shares, first) + _TRACE)]
             return tuple((before / before[-1]).tolist())
     return ()
+
+
+def empty_hours(clock: Sequence[float]) -> Flags:
+    """Tell which hours have no more than a trace on a clock of :func:`hours_of_day`."""
+    return np.diff(clock) < 2 * _TRACE
 
 
 def _are_rarest(places: Ints, people: Ints | None, enough: float) -> Flags:

@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from tulle import Condenser
+from tulle.table._numbers import NumberCodec
 from tulle.table._precision import hours_of_day
+from tulle.table.schema import Kind
 
 pytestmark = pytest.mark.slow
 
@@ -109,10 +111,11 @@ def test_hours_are_taken_together_round_the_clock() -> None:
 
 
 def test_a_time_that_passes_does_not_lead_into_hours_that_hardly_anybody_has() -> None:
-    table = interviews()
-    closed = table.with_columns(
-        pl.min_horizontal("end", pl.col("end").dt.truncate("1d") + timedelta(hours=19)).alias("end")
-    ).filter(pl.col("start") < pl.col("end"))
-    drawn = Condenser(k=10, random_state=0).fit_resample(closed)
-    assert (drawn["start"] <= drawn["end"]).all()
-    assert float((drawn["end"].dt.hour() > 19).mean()) < 0.005  # type: ignore[arg-type]
+    codec = NumberCodec("end", Kind.DATETIME, pl.Datetime("us"))
+    codec.clock = hours_of_day(np.repeat(np.arange(8, 20) + 0.5, 50), None, 20.0)
+    since, until = np.array([18.5, 18.5, 33.0, 23.0]), np.array([19.5, 21.5, 29.0, 23.5])
+    moved = 24 * codec.awake(since / 24, until / 24, np.random.default_rng(0))
+    assert moved[0] == 19.5  # people are awake then
+    assert 18.5 <= moved[1] < 20
+    assert 32 < moved[2] <= 33  # the time before it, of the next day
+    assert moved[3] == 23.5  # it began at night

@@ -91,8 +91,8 @@ def main(quick: bool = False) -> None:
         rows,
         notes="Disk: installed files, without extras and bytecode of Tulle. CPU seconds: the "
         f"median of {TIMES} fresh processes with warm files, everything included. A condenser "
-        "loads polars and NumPy; scikit-learn, SciPy and pandas are loaded where they work. Load of "
-        f"the machine meanwhile: {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores.",
+        "loads polars and NumPy; scikit-learn, SciPy and pandas are loaded where they work. Load "
+        f"of the machine meanwhile: {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores.",
         packages=("polars", "numpy", "scikit-learn", "numba"),
         quick=quick,
     )

@@ -59,10 +59,11 @@ def write(rows: list[list], seeds: int, quick: bool) -> None:
         [[*row[:3], *map(cell, row[3:])] for row in rows],
         notes="Two thirds of a table are released (of magic and abalone: of 1,500 rows), one "
         "third asks. 1-NN: share of strangers whose target the nearest released record has "
-        "(abalone: within one ring), Gower's distance. Model: AUC or R2 of gradient boosting. Told apart: AUC, release "
-        f"against strangers. Means of {seeds} seeds. Largest fall of 1-NN from one k to "
-        f"the next: {fall_notes}. A class that fewer than k people hold, or little more, is not in "
-        "a release: german's and pima's smaller one at the last k, where nothing is left to learn.",
+        "(abalone: within one ring), Gower's distance. Model: AUC or R2 of gradient boosting. "
+        f"Told apart: AUC, release against strangers. Means of {seeds} seeds. Largest fall of 1-NN "
+        f"from one k to the next: {fall_notes}. A class that fewer than k people hold, or little "
+        "more, is not in a release: german's and pima's smaller one at the last k, where nothing "
+        "is left to learn.",
         packages=("numpy", "numba", "pandas", "scikit-learn"),
         seed=0,
         quick=quick,

@@ -7,7 +7,6 @@ a second says so once on standard error.
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 import time
@@ -125,27 +124,4 @@ class _Notice(event.Listener):
             print("tulle: compiling kernels, once for this machine ...", file=sys.stderr)
 
 
-class _NoCollection(event.Listener):
-    """Keep Python from looking for garbage while the compiler runs.
-
-    It makes many objects and throws few away: looking took a sixth of the time.
-    """
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.was_on = False
-
-    def on_start(self, event: Any) -> None:
-        if not self.running:
-            self.was_on = gc.isenabled()
-            gc.disable()
-        self.running += 1
-
-    def on_end(self, event: Any) -> None:
-        self.running -= 1
-        if not self.running and self.was_on:
-            gc.enable()
-
-
 event.register("numba:compile", _Notice())
-event.register("numba:compile", _NoCollection())  # the compiler's lock is held: one thread

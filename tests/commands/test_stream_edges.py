@@ -63,16 +63,6 @@ def test_a_category_that_comes_late_waits_across_runs(tmp_path: Path) -> None:
     same_groups(tmp_path / "st", tmp_path / "st2")
 
 
-def test_a_waiting_category_that_was_edited_is_noticed(tmp_path: Path) -> None:
-    options = started(tmp_path)
-    write_ndjson(tmp_path / "v.ndjson", moved(3, "Genf"), mode="a")
-    stream(str(tmp_path / "v.ndjson"), tmp_path / "out", **options)
-    text = (tmp_path / "v.ndjson").read_text()
-    (tmp_path / "v.ndjson").write_text(text.replace("Genf", "Gent"))
-    with pytest.raises(DataError, match=r"v\.ndjson"):
-        stream(str(tmp_path / "v.ndjson"), tmp_path / "out", **options)
-
-
 @pytest.mark.parametrize(
     ("city", "rejected", "waiting"),
     [

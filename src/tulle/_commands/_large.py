@@ -166,12 +166,6 @@ def plan_table(
     refuse_unused(sample.rows, columns, options)
     rows, known = without_opaque(sample.rows, columns)
     classes, person = class_column(known, rows), column_of(known, Role.PERSON)
-    asked = next((c.name for c in columns if c.closeness is not None), None)
-    if classes is not None and asked is not None:
-        raise ParameterError(
-            f"the column '{asked}' has a closeness to the whole table, and classes are condensed "
-            "in blocks of their own: raise --memory, or leave one of them out"
-        )
     condenser = condenser_of(known, classes, options.policy.rules, options)
     apart = None
     if options.holdout is not None:

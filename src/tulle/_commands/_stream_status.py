@@ -37,20 +37,20 @@ _METRICS = {
 
 
 def status(state: str | os.PathLike[str], key: SecretKey | None = None) -> dict[str, Any]:
-    """Show the counts of a stream from its state, running or not; ``key`` if that counts people."""
-    from tulle.stream._checkpoints import Checkpoint, is_running
+    """Show the counts of a stream from its state, running or not; the key next to it by default."""
+    from tulle.stream._checkpoints import Checkpoint, is_running, key_beside
 
-    checkpoint = Checkpoint(state, key=key, plain_waiting=False)
+    checkpoint = Checkpoint(state, key=key or key_beside(state, make=False))
     if not checkpoint.exists():
         raise DataError(f"{state} does not exist: a stream writes it after its initial records")
-    condenser, beside, owed = checkpoint.read()
+    condenser, beside = checkpoint.read()
     saved = datetime.fromtimestamp(Path(state).stat().st_mtime, UTC)
     columns = [Column.from_json(entry["column"]) for entry in beside.settings["columns"]]
     return {
         "state": str(state),
         "running": is_running(state),
         "saved": saved.isoformat(timespec="seconds"),
-        **counts_of(condenser, beside.tally, waiting=condenser.n_waiting_ + len(owed)),
+        **counts_of(condenser, beside.tally),
         "snapshots": beside.tally.snapshots,
         "shown": beside.tally.shown,
         "k": condenser.k,
@@ -59,16 +59,14 @@ def status(state: str | os.PathLike[str], key: SecretKey | None = None) -> dict[
     }
 
 
-def counts_of(
-    condenser: StreamCondenser | None, tally: StreamTally, *, waiting: int | None = None
-) -> dict[str, Any]:
-    """Count lines, records and groups so far; ``waiting``, where some records are not read yet."""
+def counts_of(condenser: StreamCondenser | None, tally: StreamTally) -> dict[str, Any]:
+    """Count lines, records and groups so far."""
     counts = {"read": tally.read, "seen": 0 if condenser is None else condenser.n_seen_}
     if condenser is not None:
         sizes = condenser.counts_
         counts |= {
             "condensed": int(sizes.sum()),
-            "waiting": condenser.n_waiting_ if waiting is None else waiting,
+            "waiting": condenser.n_waiting_,
             **sizes_told(sizes),
         }
     return counts | {

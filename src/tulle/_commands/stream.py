@@ -149,23 +149,14 @@ def asked_to_stop() -> Iterator[list[int]]:
 # What a run tells its owner in the end, beside counts.
 
 
-def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str]:
-    """Return what else the owner should know, in sentences without data.
-
-    ``sealed``: the state holds the records that wait.
-    """
+def notes_of(intake: Intake, source: Source | None) -> list[str]:
+    """Return what else the owner should know, in sentences without data."""
     notes = [
         f"Stopped after {intake.progress()} (--init): nothing was written, and the next run "
         "starts from the beginning"
     ]
     if intake.condenser is not None:
         notes = [*intake.condenser.notes_, *_notes_of_columns(intake)]
-        waiting = intake.condenser.n_waiting_
-        if waiting and not sealed and source is not None and not source.goes_back:
-            notes.append(
-                f"{source.name} cannot deliver {counted(waiting, 'waiting record')} again, and the "
-                "state does not hold them: without --key no later run can resume from it"
-            )
     if source is not None:
         notes += source.notes()
     tally = intake.tally
@@ -243,10 +234,11 @@ def stream(
     signer = signing_key(sign_key)
     settings = Settings(policy, target, levels, person, options)
 
-    from tulle.stream._checkpoints import Checkpoint, locked
+    from tulle.stream._checkpoints import Checkpoint, key_beside, locked
 
-    checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
     with locked(state):
+        own = None if plain_waiting else key or key_beside(state, make=True)
+        checkpoint = Checkpoint(state, key=own, plain=plain_waiting)
         run = _Run(checkpoint, Path(output), settings, signer, metrics, accepted, force)
         try:
             run.open(source, kind, follow=follow, restart=restart)
@@ -296,7 +288,7 @@ class _Run:
         saved: Resumption | None = None
         self.tally = StreamTally()
         if self.checkpoint.exists():
-            condenser, saved, owed = self.checkpoint.read()
+            condenser, saved = self.checkpoint.read()
             self.tally = saved.tally
         made = self.tally.snapshots + self.tally.owes_snapshot
         check_folder(self.output, made=made, force=self.force)
@@ -321,8 +313,7 @@ class _Run:
             refused = Rejects(rejects, self.tally, fresh=saved is None and not self.force)
         self.intake = Intake(reader, refused, self.settings)
         if saved is not None:
-            self.intake.waiting.restore(saved.waiting)
-            self.intake.resume(condenser, owed, self.source)
+            self.intake.condenser = condenser
             self.resumed_at = self.intake.seen
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
@@ -343,8 +334,8 @@ class _Run:
             report()
             if not began and self.intake.condenser is not None:
                 self._save()
-        brought_once = not self.source.goes_back and self.intake.initial.records > 0
-        if self.intake.condenser is None and (brought_once or not stop):
+        piped = self.opened[0] == "-" and self.intake.initial.records > 0  # nobody has them again
+        if self.intake.condenser is None and (piped or not stop):
             self.intake.begin()
         with self._saved_on_error():
             self.intake.judge_rejects(ended=not stop)
@@ -376,7 +367,7 @@ class _Run:
             "rejects": str(self.intake.rejects.path) if self.tally.rejected else None,
             "left_out": Schema(self.settings.columns).named(*LEFT_OUT),
         }
-        notes = notes_of(self.intake, self.source, sealed=self.checkpoint.waiting != "omit")
+        notes = notes_of(self.intake, self.source)
         return Done(summary, {"releases": self.written}, notes, self._unattacked())
 
     def _unattacked(self) -> Verdict:
@@ -464,7 +455,6 @@ class _Run:
             self.source.place(position),
             self.intake.reader.to_json(),
             self.settings.to_json(),
-            self.intake.waiting.to_json(sealed=self.checkpoint.waiting == "seal"),
             self.tally,
         )
         with _written(self.checkpoint.path):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tulle._checks import check_int
 from tulle._types import Ints
-from tulle.condense._levels import count_infeasible, feasible
+from tulle.condense._levels import able
 from tulle.errors import DataError, PrivacyError
 from tulle.table._codecs import family_of
 from tulle.table._frames import ColumnExit, check_length, enter_column
@@ -140,8 +140,8 @@ def units_of(
     levels = np.broadcast_to(np.asarray(demands), labels.codes.shape)
 
     def short(unit: Unit) -> bool:
-        withheld = count_infeasible(levels[unit.rows])
-        return withheld == len(unit.rows) if partly else withheld > 0
+        kept = able(levels[unit.rows])
+        return not (kept.any() if partly else kept.all())
 
     units = [
         Unit([place], np.flatnonzero(labels.codes == place))
@@ -153,11 +153,7 @@ def units_of(
         raise _too_small(labels, small, len(units), asked)
     if small and small_classes == "pool":
         large = _pooled(small, large, short, labels, asked)
-    return [_without_infeasible(unit, levels) for unit in large]
-
-
-def _without_infeasible(unit: Unit, levels: Ints) -> Unit:
-    return Unit(unit.classes, unit.rows[feasible(levels[unit.rows], "suppress", "level")])
+    return [Unit(unit.classes, unit.rows[able(levels[unit.rows])]) for unit in large]
 
 
 def _pooled(

@@ -17,7 +17,7 @@ from tulle.condense._classes import Labels, Unit, approximate_gcd, read_labels, 
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._estimators import Estimator, check_is_fitted, note_features, takes_any_table
 from tulle.condense._grouping import Watcher
-from tulle.condense._levels import check_levels, feasible, locate_levels, locate_people
+from tulle.condense._levels import able, check_levels, feasible, locate_levels, locate_people
 from tulle.condense._notes import fact_notes, table_notes, warn_weaker
 from tulle.condense._shaped import (
     LABEL_CODES,
@@ -281,8 +281,7 @@ class ClassCondenser(CondensedTable, Estimator):
         """Return how many people must share what the release shows, and who of them counts."""
         kept = np.zeros(rows, dtype=bool)
         for unit in units:
-            asked = None if demands is None else feasible(demands[unit.rows], "suppress", "level")
-            kept[unit.rows] = True if asked is None else asked
+            kept[unit.rows] = True if demands is None else able(demands[unit.rows])
         if demands is None:
             demands = np.full(rows, self.k_)
         return template._crowd(demands, kept, people, rng)

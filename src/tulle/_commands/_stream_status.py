@@ -38,9 +38,9 @@ _METRICS = {
 
 def status(state: str | os.PathLike[str], key: SecretKey | None = None) -> dict[str, Any]:
     """Show the counts of a stream from its state, running or not; the key next to it by default."""
-    from tulle.stream._checkpoints import Checkpoint, is_running, key_beside
+    from tulle.stream._checkpoints import Checkpoint, is_running
 
-    checkpoint = Checkpoint(state, key=key or key_beside(state, make=False))
+    checkpoint = Checkpoint(state, key=key)
     if not checkpoint.exists():
         raise DataError(f"{state} does not exist: a stream writes it after its initial records")
     condenser, beside = checkpoint.read()

@@ -234,11 +234,10 @@ def stream(
     signer = signing_key(sign_key)
     settings = Settings(policy, target, levels, person, options)
 
-    from tulle.stream._checkpoints import Checkpoint, key_beside, locked
+    from tulle.stream._checkpoints import Checkpoint, locked
 
+    checkpoint = Checkpoint(state, key=key, plain=plain_waiting)
     with locked(state):
-        own = None if plain_waiting else key or key_beside(state, make=True)
-        checkpoint = Checkpoint(state, key=own, plain=plain_waiting)
         run = _Run(checkpoint, Path(output), settings, signer, metrics, accepted, force)
         try:
             run.open(source, kind, follow=follow, restart=restart)

@@ -86,14 +86,18 @@ def _resolved(path: str | os.PathLike[str]) -> Path:
 
 
 class Checkpoint:
-    """The file, and the key to what is private in it; without one, this is ``plain`` in it."""
+    """The file, and the key to what is private in it, unless that is ``plain``.
+
+    Where its owner named no key, it is in the file next to it, which the first checkpoint makes.
+    """
 
     def __init__(
         self, path: str | os.PathLike[str], *, key: SecretKey | None, plain: bool = False
     ) -> None:
         self.path = _resolved(path)
-        self.key = key
         self.plain = plain
+        self.beside = Path(f"{os.fspath(path)}.key")
+        self.key = SecretKey.load(self.beside) if key is None and self.beside.exists() else key
 
     def exists(self) -> bool:
         if self.path.exists() and not self.path.is_file():
@@ -102,6 +106,9 @@ class Checkpoint:
 
     def write(self, condenser: StreamCondenser, beside: Resumption) -> None:
         """Replace the checkpoint; only its owner can read it."""
+        if not (self.plain or self.key or self.path.exists()):
+            self.key = SecretKey.generate()
+            self.key.save(self.beside)
         with atomic_write(self.path, force=True, mode=0o600) as file:
             write_state(file, condenser, self.key, plain=self.plain, extra=asdict(beside))
 
@@ -114,18 +121,3 @@ class Checkpoint:
             )
         with refusing(self.path):
             return condenser, cast(Resumption, restored(Resumption, extra, {}, ""))
-
-
-def key_beside(state: str | os.PathLike[str], *, make: bool) -> SecretKey | None:
-    """Return the key of a state whose owner named none: that in the file next to it.
-
-    A state that is there was sealed with another one, if with any.
-    """
-    place = Path(f"{os.fspath(state)}.key")
-    if place.exists():
-        return SecretKey.load(place)
-    if not make or Path(state).exists():
-        return None
-    key = SecretKey.generate()
-    key.save(place)
-    return key

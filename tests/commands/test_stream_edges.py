@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.reference.streams import OPTIONS, rows, same_groups, write_csv, write_ndjson
-from tulle._commands._stream_status import status
-from tulle._commands.stream import stream
+from tulle._commands.stream import status, stream
 from tulle.cli import tulle
 from tulle.errors import DataError, TulleError
 

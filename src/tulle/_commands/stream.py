@@ -6,9 +6,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,7 @@ from tulle._commands._columns import unit_notes
 from tulle._commands._decision import Done, Refused, check_accepted
 from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
-from tulle._commands._stream_status import LEFT_OUT, counts_of, write_metrics
-from tulle._files import refuse_existing
+from tulle._files import atomic_write, refuse_existing
 from tulle._plurals import counted
 from tulle._progress import bar, log
 from tulle._random import seed_policy
@@ -26,10 +26,11 @@ from tulle._report.model import Result, Verdict
 from tulle.auditing.audit import Audit
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey, SigningKey
-from tulle.table.schema import Schema
+from tulle.table.schema import Column, Role, Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
+    from tulle.stream import StreamCondenser
     from tulle.stream._checkpoints import Checkpoint, Resumption, StreamTally
     from tulle.stream._sources import Lines, Position, Source
 
@@ -123,6 +124,87 @@ def check_places(
         if path in taken:
             raise TulleError(f"{option} {name} is the same as {taken[path]}: choose another name")
         taken[path] = f"the file of {option}"
+
+
+# What the owner of a stream sees from outside: its status, and metrics for a monitor.
+
+LEFT_OUT = (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)  # roles of columns in no snapshot
+
+# What is counted, and whether it only ever grows.
+_METRICS = {
+    "read": ("counter", "Lines read from the source."),
+    "seen": ("counter", "Records that the stream has taken."),
+    "condensed": ("gauge", "Records in groups."),
+    "waiting": ("gauge", "Records that no group may take yet."),
+    "groups": ("gauge", "Groups of the stream."),
+    "smallest_group": ("gauge", "Records in the smallest group."),
+    "rejected": ("counter", "Lines that were refused."),
+    "surplus_keys": ("counter", "Records with keys that the initial records do not have."),
+    "lacking_keys": ("counter", "Records without a key that all initial records have."),
+    "snapshots": ("counter", "Snapshots written."),
+    "shown": ("gauge", "Records seen when the last snapshot was written."),
+}
+
+
+def status(state: str | os.PathLike[str], key: SecretKey | None = None) -> dict[str, Any]:
+    """Show the counts of a stream from its state, running or not; the key next to it by default."""
+    from tulle.stream._checkpoints import Checkpoint, is_running
+
+    checkpoint = Checkpoint(state, key=key)
+    if not checkpoint.exists():
+        raise DataError(f"{state} does not exist: a stream writes it after its initial records")
+    condenser, beside = checkpoint.read()
+    saved = datetime.fromtimestamp(Path(state).stat().st_mtime, UTC)
+    columns = [Column.from_json(entry["column"]) for entry in beside.settings["columns"]]
+    return {
+        "state": str(state),
+        "running": is_running(state),
+        "saved": saved.isoformat(timespec="seconds"),
+        **counts_of(condenser, beside.tally),
+        "snapshots": beside.tally.snapshots,
+        "shown": beside.tally.shown,
+        "k": condenser.k,
+        "source": beside.place,
+        "left_out": Schema(columns).named(*LEFT_OUT),
+    }
+
+
+def counts_of(condenser: StreamCondenser | None, tally: StreamTally) -> dict[str, Any]:
+    """Count lines, records and groups so far."""
+    from tulle._commands._stream_snapshots import sizes_told
+
+    counts = {"read": tally.read, "seen": 0 if condenser is None else condenser.n_seen_}
+    if condenser is not None:
+        sizes = condenser.counts_
+        counts |= {
+            "condensed": int(sizes.sum()),
+            "waiting": condenser.n_waiting_,
+            **sizes_told(sizes),
+        }
+    return counts | {
+        "rejected": tally.rejected,
+        "surplus_keys": tally.surplus_keys,
+        "lacking_keys": sum(tally.lacking_keys.values()),
+    }
+
+
+def write_metrics(
+    path: str | os.PathLike[str], state: str | os.PathLike[str], counts: Mapping[str, Any]
+) -> None:
+    """Replace a text file of metrics, as the node exporter of Prometheus collects it."""
+    name = str(state).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    lines = []
+    for word, (kind, meaning) in _METRICS.items():
+        if word not in counts:
+            continue
+        metric = f"tulle_stream_{word}" + ("_total" if kind == "counter" else "")
+        lines.append(f"# HELP {metric} {meaning}\n# TYPE {metric} {kind}\n")
+        lines.append(f'{metric}{{state="{name}"}} {counts[word]}\n')
+    metric = "tulle_stream_saved_timestamp_seconds"
+    lines.append(f"# HELP {metric} When the state was last saved.\n# TYPE {metric} gauge\n")
+    lines.append(f'{metric}{{state="{name}"}} {int(datetime.now(UTC).timestamp())}\n')
+    with atomic_write(path, force=True) as file:
+        file.write("".join(lines).encode())
 
 
 # Ctrl-C and SIGTERM: the batch at hand is finished and saved first.

@@ -112,7 +112,7 @@ def command(
     from tulle.keys import SecretKey
 
     if status is not None:
-        from tulle._commands._stream_status import status as status_of
+        from tulle._commands.stream import status as status_of
 
         counts = status_of(status, None if key is None else SecretKey.load(key))
         output.show(counts, title="Stream", as_json=as_json)

@@ -104,14 +104,9 @@ def labels_of(series: pl.Series, exit: ColumnExit) -> Labels:
     return Labels(codes, LabelSchema(domain, exit))
 
 
-def are_quantity(classes: int, records: int) -> bool:
-    """Return whether most values of a target are different, so that they are not classes."""
-    return classes >= _MANY and classes > records / 2
-
-
 def refuse_quantity(classes: int, records: int) -> None:
-    """Refuse a target whose values are mostly different."""
-    if are_quantity(classes, records):
+    """Refuse a target whose values are mostly different, so that they are not classes."""
+    if classes >= _MANY and classes > records / 2:
         raise DataError(
             f"Unknown label type: y has {classes} different values in {records} records, so they "
             "are not classes; to condense a continuous target with the features, use "

@@ -8,6 +8,7 @@ public edition, which also hides counts of fewer than ``k`` records and figures 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from tulle._attacks.result import AttackFigures
@@ -115,52 +116,35 @@ class Table(_Block):
 
 
 class Chart(_Block):
-    """A chart of one of these kinds, with the fields of its rows (more in :mod:`tulle._charts`).
+    """A chart of one of the kinds of :mod:`tulle._charts`, which names the fields of its rows.
 
-    ``count`` and ``released`` say how many original and released records a cell rests on, and are
-    optional where they stand in brackets.
-
-    ==================  ================================================================
-    ``histogram``       ``label``, ``original``, ``release`` (shares), ``count``, [``released``]
-    ``density``         ``x``, ``y``, ``of`` ("original" or "release"), ``share``, ``count``
-    ``correlation``     ``first``, ``second``, ``original``, ``release``, [``count``]
-    ``groups``          ``size``, ``level``, ``groups`` (how many), ``count`` (records in them)
-    ``curve``           ``size``, ``accuracy``, ``privacy``, ``chosen``
-    ``class_curve``     ``class``, ``size``, ``accuracy``
-    ``before_after``    ``name``, ``measure``, ``before``, ``after``, ``limit`` (or None)
-    ``error``           ``name``, ``predicted``, ``measured``
-    ``frontier``        ``label``, ``curve`` ("" of references), ``k``, ``risk``, ``low``,
-                        ``high``, ``utility``, ``chosen``, ``link``
-    ``over_k``          ``curve``, ``k``, ``measure``, ``value``
-    ``history``         ``curve``, ``seen`` (records of a stream), ``measure``, ``value``
-    ``challenge``       ``curve``, ``seconds`` (of an attacker), ``measure``, ``value``
-    ``ranking``         ``label``, ``value``, ``mark`` (what is expected, or None), [``count``]
-    ==================  ================================================================
+    Rows may also have ``count`` and ``released``: how many records of the original and of the
+    release they rest on.
     """
 
     type: Literal["chart"]
-    chart: Literal[
-        "histogram",
-        "density",
-        "correlation",
-        "groups",
-        "curve",
-        "class_curve",
-        "before_after",
-        "error",
-        "ranking",
-        "frontier",
-        "grid",
-        "over_k",
-        "history",
-        "challenge",
-    ]
+    chart: str
     rows: list[dict[str, Any]]
     id: NotRequired[str]  # this and the columns of its table are given by the page
     columns: NotRequired[list[str]]
 
 
 Block = Facts | Sentences | Table | Chart
+
+
+def table(columns: Iterable[str], rows: list[list[Any]], **more: Any) -> Table:
+    """Return a table as a block; ``more`` are its title, and who may see it."""
+    return cast(Table, {"type": "table", "columns": list(columns), "rows": rows, **more})
+
+
+def chart(kind: str, rows: list[dict[str, Any]], **more: Any) -> Chart:
+    """Return a chart of a kind as a block; ``more`` are its title, and who may see it."""
+    return cast(Chart, {"type": "chart", "chart": kind, "rows": rows, **more})
+
+
+def sentences(rows: Iterable[str]) -> Sentences:
+    """Return a list of sentences as a block."""
+    return {"type": "list", "rows": list(rows)}
 
 
 class Section(TypedDict):
@@ -181,6 +165,7 @@ class Shown(TypedDict, total=False):
     guarantee: Guarantee | None
     records: int | None  # how many there are (or people); fewer than k: no public edition
     compared: int | None  # records of the smaller of original and release, which metrics compare
+    chance: dict[str, float]  # how far from perfect a metric is where people are drawn again
     people: int | None  # whom attacks could be tried on: in the data,
     apart: int | None  # ... and in the control
     splits: int  # releases of parts of the people that were attacked in place of this one,
@@ -234,7 +219,7 @@ class Edition(Shown):
 _EMPTY: dict[str, tuple[str, ...]] = {  # what stands for a part that is not given
     "str": ("summary", "command", "remedy", "accepted_risk"),
     "list": ("limits", "gates", "attackers", "tried", "sections"),
-    "dict": ("metrics", "behind", "attacks", "provenance", "where", "context"),
+    "dict": ("metrics", "behind", "chance", "attacks", "provenance", "where", "context"),
 }
 _UNKNOWN = ("guarantee", "k", "records", "compared", "people", "apart", "verdict", "smallest_group")
 _ATTACK_IT = "attack it: tulle audit ORIGINAL RELEASE --control CONTROL"

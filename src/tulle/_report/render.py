@@ -136,7 +136,7 @@ def _prepared(result: Result, edition: str) -> _Page:
     return {
         **shown,
         "figures": [
-            _figure(name, value, shown["compared"])
+            _figure(name, value, shown["compared"], shown["chance"].get(name, 0.0))
             for name, value in sorted(shown["metrics"].items(), key=lambda e: metric_rank(e[0]))
             if isinstance(value, int | float)
         ],
@@ -164,10 +164,10 @@ def _worst(
     return {"label": attack_label(name), "story": found["story"], "rows": rows, **words}
 
 
-def _figure(name: str, value: float, compared: int | None) -> dict[str, Any]:
+def _figure(name: str, value: float, compared: int | None, own: float) -> dict[str, Any]:
     """Return a measure with its words, how good it is, and what to do about it."""
     words = metric_words(name)
-    level, after = graded(name, value, compared) or ("", "")
+    level, after = graded(name, value, compared, own) or ("", "")
     advice = after if level in ("caution", "bad") else ""
     return {
         "name": name,
@@ -175,7 +175,7 @@ def _figure(name: str, value: float, compared: int | None) -> dict[str, Any]:
         **words._asdict(),
         "level": level,
         "advice": advice,
-        "strain": strain(name, value, compared),
+        "strain": strain(name, value, compared, own),
     }
 
 
@@ -318,12 +318,9 @@ def _template_text(name: str) -> str:
     return resources.files("tulle._report").joinpath("templates", name).read_text("utf-8")
 
 
-@cache
 def bundle() -> str:
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return bundle
+    """Return Vega, Vega-Lite and vega-embed as one script (``scripts/vega`` writes it)."""
+    return _template_text("vega.js")
 
 
 def _content_policy(*scripts: str) -> str:

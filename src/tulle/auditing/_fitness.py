@@ -37,7 +37,7 @@ from tulle._people import surely_enough
 from tulle._plurals import counted
 from tulle._report.fitness import graded
 from tulle._report.model import Block, Section, chart, sentences, table
-from tulle._types import Codes, Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.auditing._learning import ranked
 from tulle.auditing._measures import (
     Associations,

@@ -136,14 +136,8 @@ def left_out_rows(
     ]
 
 
-_TOLD = (
-    "missing",
-    "codes",
-    "format",
-    "keep_rare",
-    "hierarchy",
-    "text",
-)  # in a manifest, where given
+# options of a column that a manifest tells where they are given
+_TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy", "text")
 _VALUES = ("missing", "codes")  # options that name values of the table
 
 

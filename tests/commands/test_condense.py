@@ -411,7 +411,8 @@ def test_without_k_one_is_chosen_judged_by_others_and_made_from_everybody(
     ]
     audit = json.loads(report.read_text())
     assert audit["attacks"]["linkage"]["control"] is not None
-    assert audit["provenance"]["attacked"].startswith("9 releases of two thirds")
+    attacked = audit["provenance"]["attacked"]  # more often, as long as that may decide
+    assert re.match("(9|18|27) releases of two thirds", attacked)
     assert "Which k" in [section["title"] for section in audit["sections"]]
     shown = run(plain_table, "-o", tmp_path / "again.csv", "--seed", 1).output
     assert "confirming" in shown

@@ -312,7 +312,8 @@ class PartsMade:
             accepted_risk=job.accepted,
             limits=[_attacked(made)],
         )
-        chosen = {"k": here.k, "tried": [], "why": "nothing was attacked to choose it by"}
+        why = "nothing was attacked to choose it by"
+        chosen: dict[str, Any] = {"k": here.k, "tried": [], "why": why}
         manifest = manifest_of(here, self.entry, table.columns, apart, chosen)
         counts = {"released": made.released, "blocks": len(made.blocks)}
         summary = summary_of(made, tables, apart, audit) | counts | {"records": made.records}

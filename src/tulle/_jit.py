@@ -101,15 +101,23 @@ def forget_outdated(sources: Path, kept: Path) -> None:
                 compiled.unlink(missing_ok=True)
 
 
-class _Notice(event.Listener):
-    """Announce once that the compiler is running."""
+class _Compiling(event.Listener):
+    """Announce once that the compiler runs, and keep Python from looking for garbage meanwhile.
+
+    It makes many objects and throws few away: looking took a sixth of the time. The compiler's
+    lock is held: one thread at a time comes here.
+    """
 
     said = False
 
     def __init__(self) -> None:
         self.timers: list[threading.Timer] = []
+        self.was_on = False
 
     def on_start(self, event: Any) -> None:
+        if not self.timers:
+            self.was_on = gc.isenabled()
+            gc.disable()
         timer = threading.Timer(1.0, self.say)
         timer.daemon = True
         timer.start()
@@ -118,34 +126,13 @@ class _Notice(event.Listener):
     def on_end(self, event: Any) -> None:
         if self.timers:
             self.timers.pop().cancel()
+        if not self.timers and self.was_on:
+            gc.enable()
 
     def say(self) -> None:
-        if not _Notice.said and sys.stderr.isatty():
-            _Notice.said = True
+        if not self.said and sys.stderr.isatty():
+            self.said = True
             print("tulle: compiling kernels, once for this machine ...", file=sys.stderr)
 
 
-class _NoCollection(event.Listener):
-    """Keep Python from looking for garbage while the compiler runs.
-
-    It makes many objects and throws few away: looking took a sixth of the time.
-    """
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.was_on = False
-
-    def on_start(self, event: Any) -> None:
-        if not self.running:
-            self.was_on = gc.isenabled()
-            gc.disable()
-        self.running += 1
-
-    def on_end(self, event: Any) -> None:
-        self.running -= 1
-        if not self.running and self.was_on:
-            gc.enable()
-
-
-event.register("numba:compile", _Notice())
-event.register("numba:compile", _NoCollection())  # the compiler's lock is held: one thread
+event.register("numba:compile", _Compiling())

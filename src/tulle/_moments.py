@@ -7,7 +7,7 @@ Statistics add up exactly: two halves of the data merge by the pairwise update o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -50,12 +50,6 @@ class GroupMoments:
         return self.means * self.counts[:, None]
 
     @property
-    def second_sums(self) -> Floats:
-        """The papers' Sc, (g, d, d)."""
-        outer = self.means[:, :, None] * self.means[:, None, :]
-        return self.scatters + self.counts[:, None, None] * outer
-
-    @property
     def covariances(self) -> Floats:
         """The covariance of each group (divided by n, as in the papers), (g, d, d)."""
         return self.scatters / self.counts[:, None, None]
@@ -65,13 +59,8 @@ class GroupMoments:
         return np.einsum("gii->i", self.scatters)
 
     def stacked(self, other: GroupMoments) -> GroupMoments:
-        return GroupMoments(
-            np.concatenate([self.counts, other.counts]),
-            np.concatenate([self.means, other.means]),
-            np.concatenate([self.scatters, other.scatters]),
-            np.concatenate([self.levels, other.levels]),
-            np.concatenate([self.level_sums, other.level_sums]),
-        )
+        pairs = ((getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+        return GroupMoments(*map(np.concatenate, pairs))
 
     def merged(self, owners: Ints) -> GroupMoments:
         """Merge the groups of each owner into one; ``owners`` are numbered 0, 1, ... without

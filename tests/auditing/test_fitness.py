@@ -296,3 +296,18 @@ def test_associations_are_those_of_what_many_people_have() -> None:
     both = associations(align(table, kept, None, None))
     names = place("state"), place("town")
     assert abs(both.original[names] - both.release[names]) < 0.3
+
+
+def test_what_one_outlier_makes_of_an_association_no_release_has_to_keep() -> None:
+    rng = np.random.default_rng(5)
+    table = pl.DataFrame(rng.normal(size=(900, 3)), schema=["x", "y", "z"])
+    typo = pl.DataFrame({"x": [60.0], "y": [60.0], "z": [0.0]})
+    found = audit(pl.concat([table[:299], typo]), table[300:600], random_state=0)
+    assert found.result["metrics"]["correlation_difference_max"] > 0.8
+    assert found.result["chance"]["correlation_difference_max"] > 0.8
+    lost = [text for text in found.verdict["use"]["details"] if "association" in text.lower()]
+    assert not lost
+    kept = table[:300].with_columns(y=pl.col("x") + 0.3 * pl.col("y"))
+    found = audit(kept, kept.with_columns(pl.col("y").shuffle(seed=1)), random_state=0)
+    assert found.result["chance"]["correlation_difference_max"] < 0.2
+    assert found.verdict["use"]["level"] == "bad"

@@ -144,3 +144,17 @@ def test_statistics_of_one_column_are_not_effects_on_each_other() -> None:
         Trait("", "pay", "first", Role.QUASI, False),
     ]
     assert derived_traits(traits) == ["pay (first)"]
+
+
+def test_relations_are_looked_for_in_rows_and_not_in_their_summaries() -> None:
+    rng = np.random.default_rng(3)
+    who = np.repeat(np.arange(200), 4)
+    begin = rng.integers(0, 100, 800)
+    table = pl.DataFrame({"who": who, "begin": begin, "end": begin + rng.integers(0, 30, 800)})
+    end = np.where(rng.random(800) < 0.2, begin - 5, table["end"])
+    turned = table.with_columns(end=end, who=np.repeat(rng.permutation(200) + 1000, 4))
+    policy = {"who": "person"}
+    for release, share in ((turned, 0.2), (turned.with_columns(end=table["end"]), 0.0)):
+        result = audit(table, release, policy=policy, random_state=0).result
+        assert result["metrics"]["rules_broken"] == pytest.approx(share, abs=0.05)
+        assert result["where"]["rules_broken"] == "columns 'begin' and 'end'"

@@ -388,7 +388,7 @@ condense({str(source)!r}, {str(release)!r}, memory="100MB", grouping="levels")
     assert sorted(os.listdir(tmp_path)) == ["r.parquet", "r.parquet.manifest.json", source.name]
 
 
-@pytest.mark.parametrize("where", ["tulle._report.save", "tulle.releases._folders._completed"])
+@pytest.mark.parametrize("where", ["tulle._report.save", "tulle.releases._on_disk._completed"])
 @pytest.mark.parametrize("parted", [True, False])
 def test_a_release_and_its_report_are_written_both_or_neither(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, parted: bool
@@ -398,7 +398,7 @@ def test_a_release_and_its_report_are_written_both_or_neither(
 
     if not parted:
         monkeypatch.setattr(_memory, "needed", lambda source: 0.0)
-        where = where.replace("_folders._completed", "manifest.Draft.finish")
+        where = where.replace("_on_disk._completed", "manifest.Draft.finish")
     monkeypatch.setattr(where, interrupted)
     report, release = tmp_path / "report.json", tmp_path / "release.csv"
     asked = (source, "-o", release, "--k", 7, "--seed", 1, "--report", report)

@@ -404,7 +404,7 @@ def test_an_interruption_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
 
 
-@pytest.mark.parametrize("where", ["tulle._report.save", "tulle.releases._folders._completed"])
+@pytest.mark.parametrize("where", ["tulle._report.save", "tulle.releases._on_disk._completed"])
 def test_a_release_and_its_report_are_written_both_or_neither(
     folder: Path, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -417,7 +417,7 @@ def test_a_release_and_its_report_are_written_both_or_neither(
         quickly(folder, tmp_path / "release", policy, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hospital", "policy.toml"]
     monkeypatch.undo()
-    monkeypatch.setattr("tulle.releases._folders.sync_folder", interrupted)  # it is there then
+    monkeypatch.setattr("tulle.releases._on_disk.sync_folder", interrupted)  # it is there then
     with pytest.raises(KeyboardInterrupt):
         quickly(folder, tmp_path / "release", policy, **options)
     assert {"release", "release.manifest.json", "report.json"} <= {*os.listdir(tmp_path)}

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tulle._files import digest
-from tulle.releases._file_pairs import manifest_path, read_manifest, settle
+from tulle.releases import manifest_path, read_manifest, settle
 
 ROOT = Path(__file__).parents[2]
 LONGEST = 600  # seconds that a run may take

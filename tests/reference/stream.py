@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tulle._moments import GroupMoments
+
 COINCIDENT = 1e-8
+
+
+def second_sums(groups: GroupMoments) -> np.ndarray:
+    """Return the paper's Sc of each group."""
+    outer = groups.means[:, :, None] * groups.means[:, None, :]
+    return groups.scatters + groups.counts[:, None, None] * outer
 
 
 @dataclass

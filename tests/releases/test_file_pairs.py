@@ -22,7 +22,7 @@ from tulle.releases import (
     verify_release,
     write_release,
 )
-from tulle.releases import _file_pairs as file_pairs
+from tulle.releases import _on_disk as on_disk
 
 
 def manifest(**changes: object) -> Manifest:
@@ -256,7 +256,7 @@ def test_a_reader_waits_for_the_run_that_is_between_its_two_steps(tmp_path: Path
 
 def test_a_release_that_is_replaced_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
     release(tmp_path / "r", b"old")
-    digest, fresh = file_pairs.digest, [b"new"]
+    digest, fresh = on_disk.digest, [b"new"]
 
     def after_a_new_release(path: Path) -> str:
         if fresh:
@@ -264,5 +264,5 @@ def test_a_release_that_is_replaced_meanwhile_is_looked_at_again(tmp_path: Path)
         return digest(path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_pairs, "digest", after_a_new_release)
+        patch.setattr(on_disk, "digest", after_a_new_release)
         assert all(row["holds"] for row in verify_release(tmp_path / "r"))

@@ -16,12 +16,12 @@ from tulle.releases import (
     Manifest,
     check_target,
     read_manifest,
+    settle,
     verify_release,
     write_part,
     write_parts,
     write_release,
 )
-from tulle.releases import _folders as folders
 
 
 def made(holds: bool = True) -> Manifest:
@@ -174,9 +174,9 @@ def test_a_kill_between_any_two_steps_leaves_the_old_or_the_new_release(
     script = f"""
 import os, signal, sys
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from tests.releases.test_folders import put_words
-from tulle.releases import _folders, write_parts
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_folders import put_words
+from tulle.releases import write_parts
 left = {step}
 def dying(name):
     function = getattr(os, name)
@@ -193,7 +193,7 @@ write_parts(Path({str(release)!r}), put_words("new"), force=True)
 """
     killed = subprocess.run([sys.executable, "-c", script], capture_output=True)
     assert killed.returncode in (-9, 0), killed.stderr.decode()
-    folders.settle(release)
+    settle(release)
     if release.exists():
         assert words_in(release) in (["new"], ["old"])
         assert holds(release)

@@ -29,8 +29,7 @@ from tulle.condense._synthesis import synthesize
 from tulle.errors import DataError, OutputExists, TulleError
 from tulle.io.write import put_table
 from tulle.keys import SigningKey
-from tulle.releases import Manifest, write_release
-from tulle.releases._file_pairs import manifest_path
+from tulle.releases import Manifest, manifest_path, write_release
 from tulle.stream import StreamCondenser
 from tulle.stream._state import StreamState
 from tulle.table.split import units_of

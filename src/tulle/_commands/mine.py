@@ -21,8 +21,7 @@ from tulle._types import FilePath
 from tulle.errors import ParameterError
 from tulle.io._formats import Format, existing_file, format_of
 from tulle.io.write import write_table
-from tulle.releases import read_manifest
-from tulle.releases.release import has_manifest
+from tulle.releases import has_manifest, read_manifest
 from tulle.rules._blocks import MinedItemsets, mine_blocks
 from tulle.rules._rankings import confirmed, predictive
 from tulle.rules.containers import is_table_name

@@ -79,6 +79,7 @@ def _public(whole: Result, k: int) -> Edition:
             if whole["behind"].get(name, k) >= k
         },
         "behind": {},
+        "chance": {name: round(value, 2) for name, value in whole["chance"].items()},
         "attacks": {
             n: _coarse(attack, k) for n, attack in told.items() if min(_tried(attack)) >= k
         },

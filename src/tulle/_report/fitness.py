@@ -46,6 +46,10 @@ class Limit(NamedTuple):
         """Whether small values are the bad ones."""
         return self.poor < self.fair
 
+    def by_chance(self, compared: int | None, own: float) -> float:
+        """Return what is allowed for, of tables with so many records."""
+        return max(own, self.noise / math.sqrt(compared) if compared else 0.0)
+
 
 LIMITS = tuple(
     Limit(measure, **{**row, "after": _ADVICE.get(row["after"], row["after"])})
@@ -60,13 +64,18 @@ HEADLINES: Mapping[Level, str] = {
 _RANKS: Mapping[Level, int] = {"bad": 0, "caution": 1, "good": 2}
 
 
-def graded(measure: str, value: float, compared: int | None) -> tuple[Level, str] | None:
-    """Return how good a value is, and what to do about it; None for a measure without limits."""
+def graded(
+    measure: str, value: float, compared: int | None, own: float = 0.0
+) -> tuple[Level, str] | None:
+    """Return how good a value is, and what to do about it; None for a measure without limits.
+
+    ``own`` is what people of this table reach who are only drawn again, where that was measured.
+    """
     limit = next((limit for limit in LIMITS if limit.measure == measure), None)
-    return None if limit is None else (_level(limit, value, compared), limit.after)
+    return None if limit is None else (_level(limit, value, compared, own), limit.after)
 
 
-def strain(measure: str, value: float, compared: int | None) -> float | None:
+def strain(measure: str, value: float, compared: int | None, own: float = 0.0) -> float | None:
     """Return how much of the way from perfect to its limit a measure has gone, at most 3 times.
 
     >>> strain("propensity_auc", 0.6, None)
@@ -76,7 +85,7 @@ def strain(measure: str, value: float, compared: int | None) -> float | None:
     if limit is None or not math.isfinite(value):
         return None
     best = 1.0 if limit.falls else 0.5 if measure == "propensity_auc" else 0.0
-    way = abs(limit.fair - best) + (limit.noise / math.sqrt(compared) if compared else 0.0)
+    way = abs(limit.fair - best) + limit.by_chance(compared, own)
     gone = best - value if limit.falls else value - best
     return round(min(3.0, max(0.0, gone / way)), 3)
 
@@ -117,15 +126,16 @@ def _measured(result: Result) -> list[tuple[Level, Limit, float]]:
         if value is not None and math.isfinite(value)
         # whoever keeps labels next to sketches wants them learnt, and not single neighbours found
         if limit.measure != "neighbour_recall" or "classes_kept" not in result["metrics"]
-        for level in [_level(limit, value, result["compared"])]
+        for own in [result["chance"].get(limit.measure, 0.0)]
+        for level in [_level(limit, value, result["compared"], own)]
     ]
     return sorted(judged, key=lambda row: _RANKS[row[0]])
 
 
-def _level(limit: Limit, value: float, compared: int | None) -> Level:
+def _level(limit: Limit, value: float, compared: int | None, own: float) -> Level:
     """Return the level of a value, of tables with so many records."""
     sign = -1 if limit.falls else 1
-    chance = limit.noise / math.sqrt(compared) if compared else 0.0
+    chance = limit.by_chance(compared, own)
     if sign * value >= sign * limit.poor + chance:
         return "bad"
     return "caution" if sign * value >= sign * limit.fair + chance else "good"

@@ -8,6 +8,7 @@ public edition, which also hides counts of fewer than ``k`` records and figures 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from tulle._attacks.result import AttackFigures
@@ -163,6 +164,21 @@ class Chart(_Block):
 Block = Facts | Sentences | Table | Chart
 
 
+def table(columns: Iterable[str], rows: list[list[Any]], **more: Any) -> Table:
+    """Return a table as a block; ``more`` are its title, and who may see it."""
+    return cast(Table, {"type": "table", "columns": list(columns), "rows": rows, **more})
+
+
+def chart(kind: str, rows: list[dict[str, Any]], **more: Any) -> Chart:
+    """Return a chart of a kind as a block; ``more`` are its title, and who may see it."""
+    return cast(Chart, {"type": "chart", "chart": kind, "rows": rows, **more})
+
+
+def sentences(rows: Iterable[str]) -> Sentences:
+    """Return a list of sentences as a block."""
+    return {"type": "list", "rows": list(rows)}
+
+
 class Section(TypedDict):
     """A part of a report that a family adds."""
 
@@ -181,6 +197,7 @@ class Shown(TypedDict, total=False):
     guarantee: Guarantee | None
     records: int | None  # how many there are (or people); fewer than k: no public edition
     compared: int | None  # records of the smaller of original and release, which metrics compare
+    chance: dict[str, float]  # how far from perfect a metric is where people are drawn again
     people: int | None  # whom attacks could be tried on: in the data,
     apart: int | None  # ... and in the control
     splits: int  # releases of parts of the people that were attacked in place of this one,
@@ -234,7 +251,7 @@ class Edition(Shown):
 _EMPTY: dict[str, tuple[str, ...]] = {  # what stands for a part that is not given
     "str": ("summary", "command", "remedy", "accepted_risk"),
     "list": ("limits", "gates", "attackers", "tried", "sections"),
-    "dict": ("metrics", "behind", "attacks", "provenance", "where", "context"),
+    "dict": ("metrics", "behind", "chance", "attacks", "provenance", "where", "context"),
 }
 _UNKNOWN = ("guarantee", "k", "records", "compared", "people", "apart", "verdict", "smallest_group")
 _ATTACK_IT = "attack it: tulle audit ORIGINAL RELEASE --control CONTROL"

@@ -136,7 +136,7 @@ def _prepared(result: Result, edition: str) -> _Page:
     return {
         **shown,
         "figures": [
-            _figure(name, value, shown["compared"])
+            _figure(name, value, shown["compared"], shown["chance"].get(name, 0.0))
             for name, value in sorted(shown["metrics"].items(), key=lambda e: metric_rank(e[0]))
             if isinstance(value, int | float)
         ],
@@ -164,10 +164,10 @@ def _worst(
     return {"label": attack_label(name), "story": found["story"], "rows": rows, **words}
 
 
-def _figure(name: str, value: float, compared: int | None) -> dict[str, Any]:
+def _figure(name: str, value: float, compared: int | None, own: float) -> dict[str, Any]:
     """Return a measure with its words, how good it is, and what to do about it."""
     words = metric_words(name)
-    level, after = graded(name, value, compared) or ("", "")
+    level, after = graded(name, value, compared, own) or ("", "")
     advice = after if level in ("caution", "bad") else ""
     return {
         "name": name,
@@ -175,7 +175,7 @@ def _figure(name: str, value: float, compared: int | None) -> dict[str, Any]:
         **words._asdict(),
         "level": level,
         "advice": advice,
-        "strain": strain(name, value, compared),
+        "strain": strain(name, value, compared, own),
     }
 
 

@@ -23,6 +23,7 @@ from tulle.auditing._tables import (
     NUMBERS,
     Aligned,
     align,
+    as_frames,
     coded_alike,
     read_values,
     refuse_true_keys,
@@ -163,6 +164,13 @@ class ComparedPeople:
             rows = sum(len(who) for name, who in database.persons.items() if name in self.rows)
             told.append(f"{database.n_people:,} people {word} ({counted(rows, 'row')})")
         return f"{', '.join(told)}; {counted(len(self.rows), 'table')} of people."
+
+    def frames(self) -> list[Sequence[pl.DataFrame]]:
+        """Return the rows of each table, in each of the databases, with values of one type."""
+        return [
+            as_frames(rows, {column.name: column for column in self.columns[name]})[0]
+            for name, rows in self.rows.items()
+        ]
 
     def histories(self, name: str, columns: Sequence[str]) -> list[HistoryRows]:
         """Return the rows of a table in each of the databases, by some columns."""

@@ -145,13 +145,20 @@ def align_made(
     return align(people, release.select(n for n in release.columns if n in names), strangers, known)
 
 
+def as_frames(
+    tables: Sequence[pl.DataFrame], entries: Mapping[str, Column | Kind | Role]
+) -> tuple[tuple[pl.DataFrame, ...], dict[str, Kind]]:
+    """Return tables of the same columns with one type for each, and the kinds of these."""
+    parts = dict(zip(("original", "release", "control"), tables))
+    kinds = {name: _agreed_kind(name, parts, entries.get(name)) for name in tables[0].columns}
+    return _frames(tables, kinds), kinds
+
+
 def coded_alike(
     tables: Sequence[pl.DataFrame], entries: Mapping[str, Column | Kind | Role]
 ) -> list[Records]:
     """Return tables of the same columns as records, in the scale and the codes of the first."""
-    parts = dict(zip(("original", "release", "control"), tables))
-    kinds = {name: _agreed_kind(name, parts, entries.get(name)) for name in tables[0].columns}
-    frames = _frames(tables, kinds)
+    frames, kinds = as_frames(tables, entries)
     columns = [_coded(name, [frame[name] for frame in frames]) for name in kinds]
     return [_records(columns, place, None) for place in range(len(tables))]
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+import polars as pl
 
 from tulle import _report as report
 from tulle._attacks.result import AttackFigures, AttackResult
@@ -44,7 +45,7 @@ from tulle.auditing._database import (
     nearer_members,
     planned_on_rows,
 )
-from tulle.auditing._fitness import fitness, whole_cells
+from tulle.auditing._fitness import by_chance, fitness, whole_cells
 from tulle.auditing._learning import mining
 from tulle.auditing._measures import stated_rules
 from tulle.auditing._people import Register, breaches, in_register, section_of_people, uniques
@@ -336,11 +337,11 @@ def _people(original: Any, release: Any, control: Any, policy: Any) -> ComparedP
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What is asked of an audit, as in :func:`audit`; the last four are for commands.
+    """What is asked of an audit, as in :func:`audit`; the last five are for commands.
 
     ``quick`` is for a verdict without a report: fewer attacks and no pictures. ``attacks`` are
     those that were tried already, on releases made in the same way; ``derived`` columns say more
-    of what others say already.
+    of what others say already, and ``rows`` are those that records sum up.
     """
 
     target: str | None = None
@@ -353,6 +354,7 @@ class AuditRequest:
     quick: bool = False
     attacks: Sequence[AttackResult] | None = None
     derived: Sequence[str] = ()
+    rows: Sequence[Sequence[pl.DataFrame]] = ()
 
 
 def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> Audit:
@@ -383,9 +385,11 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
         metrics |= scores
         behind |= dict.fromkeys(scores, tested)
     metrics = {name: value for name, value in metrics.items() if math.isfinite(value)}
-    use, people = spawn(generator, 2)
-    fit = fitness(tables, found, target, k, use, quick=quick, derived=asked.derived)
+    use, people, again = spawn(generator, 3)
+    derived = asked.derived
+    fit = fitness(tables, found, target, k, use, quick=quick, derived=derived, rows=asked.rows)
     metrics |= fit.metrics | measures.weighted(tables, k)
+    chance = by_chance(tables, metrics, k, derived, again)
     at_risk: list[Section] = []
     if not quick:
         carriers = _carriers(attacks, hidden)
@@ -402,6 +406,7 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
             "people": tables.original.n_people,
             "apart": 0 if tables.control is None else tables.control.n_people,
             "metrics": metrics | members,
+            "chance": chance,
             "behind": behind | dict.fromkeys(members, min(told_of, default=0)),
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": []
@@ -433,7 +438,7 @@ def audit_people(people: ComparedPeople, random_state: RandomState, **given: Any
     first, second, third = spawn(generator, 3)
     tables, traits = people.aligned(asked.quick)
     target = next((trait.name for trait in traits if asked.target == trait.column), asked.target)
-    given |= {"target": target, "derived": derived_traits(traits)}
+    given |= {"target": target, "derived": derived_traits(traits), "rows": people.frames()}
     found = audited(tables, first, **given)
     results: list[AttackResult] = []
     if asked.attacks is None:

@@ -33,8 +33,7 @@ from tulle.estimating.ledger import (
     pooled,
     without_codes,
 )
-from tulle.releases import has_manifest, read_manifest
-from tulle.releases._file_pairs import named_beside
+from tulle.releases import has_manifest, named_beside, read_manifest
 from tulle.table.schema import Role
 
 UNANSWERED = "this cannot be answered from this release"

@@ -13,8 +13,7 @@ from tulle.errors import OutputExists, ParameterError
 from tulle.io._formats import is_sql, split_sheet
 from tulle.keys import PublicKey, SigningKey
 from tulle.releases import _database as database
-from tulle.releases import _file_pairs as file_pairs
-from tulle.releases import _folders as folders
+from tulle.releases import _on_disk as on_disk
 from tulle.releases.manifest import ALGORITHM, Draft, Manifest, is_source, refuse_unverified
 
 Place = str | os.PathLike[str]
@@ -55,7 +54,7 @@ def releasing(
     Both appear at the end of the block; whatever is raised in it leaves nothing.
     """
     refuse_folder(path)
-    kind = _kind(path) if is_sql(path) else file_pairs
+    kind = _kind(path)
     kind.check_target(path, sources=sources, force=force)
     with kind.draft(path, sign_key=sign_key, force=force) as draft:
         yield draft
@@ -154,7 +153,9 @@ def verify_release(
     """
     owner = key if key is None or isinstance(key, PublicKey) else PublicKey.load(key)
     found, same = _compared(path)
-    told = folders.compare_parts(path, found) if "parts" in found.output else "SHA-256"
+    told = (
+        on_disk.compare_parts(path, found.output["parts"]) if "parts" in found.output else "SHA-256"
+    )
     rows = [
         {"check": "data unchanged since the release", "holds": same, "detail": told},
         {
@@ -163,7 +164,7 @@ def verify_release(
             "detail": ", ".join(map(str, found.verified)),
         },
     ]
-    named = file_pairs.named_beside(path, found.output)
+    named = on_disk.named_beside(path, found.output)
     if named:
         holds = all(place.is_file() and digest(place) == sha256 for place, sha256 in named.items())
         detail = ", ".join(place.name for place in named)
@@ -199,7 +200,4 @@ def _compared(path: Place) -> tuple[Manifest, bool]:
 
 
 def _kind(path: Place) -> ModuleType:
-    """Return the module for this kind of release; the database's is loaded only if there is one."""
-    if is_sql(path):
-        return database
-    return folders if folders.is_folder(path) else file_pairs
+    return database if is_sql(path) else on_disk

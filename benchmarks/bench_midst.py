@@ -1,7 +1,7 @@
 """Membership in released transactions, on the target sets of the MIDST challenge (SaTML 2025).
 
 ``TULLE_DATA=folder python -m benchmarks.bench_midst [--quick] [--tables transactions,accounts]
-[--k 5,10,20] [--seeds 0,1,2] [--fits 256] [--victims 64] [--options JSON] [--label NAME]
+[--k 5,10,20] [--seeds 0,1,2] [--fits 256] [--options JSON] [--label NAME]
 [--only distances curve]``
 
 Each target set is 20,000 transactions of one bank; the attacker holds the release and the
@@ -11,11 +11,11 @@ winners' kind: Gower distances, density ratios (DOMIAS) and a classifier, each c
 shadow releases with and without the same candidate show (RMIA, likelihood ratios), put together by
 a model that learnt on the shadows. A release takes a second, so the attacker can have many: how
 the success grows with their number is the curve, of the first target set. Victims are that set's
-release, and releases like the shadows, in which half of the candidates were by lot: many of those
-say to the third decimal what an attack finds. What shadows show is kept in ``TULLE_SHADOWS``
-(default: ``tulle-midst`` in the folder for temporary files), so that a run that is stopped goes on,
-and one with more ``--fits`` begins with those that are there. Empty it when the library has
-changed.
+release and the last of the shadows, each attacked by the others: half of the candidates were in it
+by lot, and many of those say to the third decimal what an attack finds. What shadows show is kept
+in ``TULLE_SHADOWS`` (default: ``tulle-midst`` in the folder for temporary files): a run that
+is stopped goes on, and one with more ``--fits`` begins with those that are there. Empty it when the
+library has changed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ WAYS = {"transactions": False, "accounts": True}
 CURVE = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 ENSEMBLE_K = 10
 LEARNT = 64  # shadow releases that the model learns on; all of them are compared with
-VICTIMS = 64  # releases like the shadows that are attacked
+VICTIMS = 64  # shadow releases that are attacked by the others
 PUBLISHED = (  # share of members named at 10 % false alarms
     ["one table, release only", "TabDDPM, TabSyn", "25 %, 22 %"],
     ["one table, model known", "TabDDPM, TabSyn", "46 %, 39 %"],
@@ -114,13 +114,12 @@ def curve(quick: bool) -> None:
     """Attack releases of the first target set by the ensemble, with more and more shadows."""
     asked = options(WAYS, seeds=(0,) if quick else (0, 1, 2), k=(ENSEMBLE_K,))
     shadows = asked.fits or (6 if quick else 256)
-    victims = asked.victims or (3 if quick else VICTIMS)
     (one,) = seen_targets(quick, asked.rows)[:1]
     rows = []
     for way in asked.tables:
         for k in asked.k:
             attack = Attack(k, WAYS[way], asked.options)
-            found = attack.by_ensemble(*one, asked.seeds, shadows, victims)
+            found = attack.by_ensemble(*one, asked.seeds, shadows)
             rows += [[way, k, size, *cells] for size, cells in found.items()]
     write_versions(
         "midst_curve",
@@ -135,9 +134,10 @@ def curve(quick: bool) -> None:
         "the largest; of 300 members and 300 strangers a share has a standard error of 0.02, and "
         "the seeds share their shadows. Nothing to find there: the same attack on releases of "
         "which nobody asked about was part. Releases by lot: the same attack on "
-        f"{victims} releases of the attacker's kind of transactions, in which half of the 600 were "
-        "by lot, none of them among the shadows; mean with its 95 % interval. Nothing to find in "
-        "them: the same scores, asked who was in another of these releases.",
+        f"{VICTIMS} releases of the attacker's transactions, in which half of the 600 were by lot: "
+        "the last of the shadows, each attacked without itself and by a model that learnt on none "
+        "of them; mean with the 95 % interval over releases. Nothing to find in them: the same "
+        "scores, asked who was in another of these releases.",
         seed=asked.seeds[0],
     )
     if not quick:
@@ -291,10 +291,11 @@ class Attack:
         return [*(ranged(values) for values in np.transpose(found).tolist()), ranged(cpu)]
 
     def by_ensemble(
-        self, target: Target, sight: Sight, seeds: list[int], shadows: int, victims: int
+        self, target: Target, sight: Sight, seeds: list[int], shadows: int
     ) -> dict[int, list[str]]:
         """Return by the number of shadow releases the shares that are named, and their nulls."""
-        seen, inside = self.learn(target, sight, shadows + victims)
+        seen, inside = self.learn(target, sight, shadows)
+        victims = range(max(shadows - VICTIMS, shadows // 2), shadows)
         made = [self.release(target.training, seed)[0] for seed in seeds]
         absent = [
             self.release(self._shadow(target, sight, 10**6 + seed, None), seed)[0] for seed in seeds
@@ -302,13 +303,13 @@ class Attack:
         known, nobody = ([sight.signals(*one) for one in zip(t, seeds)] for t in (made, absent))
         found = {}
         for size in [*(size for size in CURVE if size < shadows), shadows]:
-            score = ensemble(seen[:size], inside[:size])
+            score = ensemble(seen[:size], inside[:size], min(size, LEARNT, victims[0]))
             shares = [[caught(score(one), target.truth) for one in t] for t in (known, nobody)]
-            scores, chosen = [score(one) for one in seen[shadows:]], inside[shadows:]
-            lots = [
-                [caught(*pair) for pair in zip(scores, c)] for c in (chosen, np.roll(chosen, 1, 0))
-            ]
-            found[size] = [*map(ranged, shares), *map(with_interval, lots)]
+            lots = [score(seen[at], inside[at] if at < size else None) for at in victims]
+            for shift in (0, 1):  # the second: who was in another of these releases
+                chosen = inside[np.roll(victims, shift)]
+                shares.append([caught(*one) for one in zip(lots, chosen)])
+            found[size] = [*map(ranged, shares[:2]), *map(with_interval, shares[2:])]
             say(self.k, self.by_person, size, found[size])
         return found
 
@@ -347,14 +348,16 @@ class Attack:
         return pd.concat([own, inside])
 
 
-def ensemble(seen: np.ndarray, inside: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Learn on shadow releases how much a candidate's signals make it a member of a release."""
+def ensemble(
+    seen: np.ndarray, inside: np.ndarray, learnt: int = LEARNT
+) -> Callable[..., np.ndarray]:
+    """Learn on the first shadow releases how signals tell who is in; all are compared with."""
     sums = Sums(seen, inside)
-    learnt = range(min(len(seen), LEARNT))
-    X = np.concatenate([sums.features(seen[at], inside[at]) for at in learnt])
+    first = range(min(len(seen), learnt))
+    X = np.concatenate([sums.features(seen[at], inside[at]) for at in first])
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
-    model.fit(X, inside[: len(learnt)].ravel())
-    return lambda signals: model.decision_function(sums.features(signals))
+    model.fit(X, inside[: len(first)].ravel())
+    return lambda *signals: model.decision_function(sums.features(*signals))
 
 
 class Sums:

@@ -54,7 +54,6 @@ def options(
     parser.add_argument("--set", action="append", default=[], metavar="MODULE.NAME=VALUE")
     parser.add_argument("--label", default=f"version {tulle.__version__}")
     parser.add_argument("--fits", type=int, default=None, help="releases a side, of attacks")
-    parser.add_argument("--victims", type=int, default=None, help="releases that are attacked")
     parser.add_argument("--people", type=int, default=2, help="people attacked of each kind")
     parser.add_argument("--rows", type=int, default=None, help="most rows of a table")
     chosen, _ = parser.parse_known_args()

@@ -129,7 +129,7 @@ def main(quick: bool) -> None:
         ["report", "kB", "charts drawn", "console messages", "outside requests"],
         rows,
         notes=f"CPU seconds from file to release and report: {spent}.",
-        packages=("altair", "vl-convert-python", "playwright"),
+        packages=("altair", "playwright"),
         seed=SEED,
         quick=quick,
     )

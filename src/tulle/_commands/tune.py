@@ -225,14 +225,14 @@ def verdict_of(made: Done) -> Verdict:
 
 
 def _class_curves(search: GroupSizeSearch) -> list[Chart]:
-    rows = search.class_curve()
+    rows = search.curve(classes=True)
     if not rows:
         return []
     # few records of a small class are held out: not for the public edition
     return [
         {
             "type": "chart",
-            "chart": "class_curve",
+            "chart": "over_k",
             "title": "Each class",
             "owner_only": True,
             "rows": rows,
@@ -258,7 +258,7 @@ def _report(search: GroupSizeSearch, made: Done, command: str, seed: int | None)
                 "blocks": [
                     {
                         "type": "chart",
-                        "chart": "curve",
+                        "chart": "over_k",
                         "title": "The trade-off",
                         "rows": search.curve(),
                     },

@@ -19,6 +19,7 @@ class Words(NamedTuple):
     help: str
     style: str = "plain"  # or share, percent (a number that is per cent already)
     about: str = "mining"  # what is left to mine; or people: how near it stays to them; or peers
+    counts: float = 0.0  # a share of the records: how much all of them are
 
 
 class Criterion(NamedTuple):
@@ -145,23 +146,11 @@ def _spaced(name: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-_ANSWERS = {  # by the levels of privacy and use; None stands for any
-    ("bad", None): ("No.", "An attack learns something about people, or a limit does not hold."),
-    ("caution", None): ("Not yet.", "An attack does better than it should: do what is named below, "
-                        "or say why this recipient may learn it."),
-    ("undecided", None): ("The attacks do not say.", "They could not find out: decide by who "
-                          "receives it, what binds them, and the columns that they need."),
-    ("good", "bad"): ("It would help nobody.", "Attacks found nothing notable, but it is not fit "
-                      "for use."),
-    ("good", None): ("Nothing was found against it.", "Attacks that were tried learn nothing "
-                     "notable. Whoever signs below decides, by what is not protected."),
-}  # fmt: skip
-
-
 def answer(verdict: Mapping[str, Any]) -> tuple[str, str]:
     """Return the answer to "may we send it?", and what it means."""
     privacy, use = verdict["privacy"]["level"], verdict["use"]["level"]
-    return _ANSWERS.get((privacy, use)) or _ANSWERS[privacy, None]
+    row = WRITTEN["answers"]["useless" if (privacy, use) == ("good", "bad") else privacy]
+    return row["answer"], row["meaning"]
 
 
 def worst_told(name: str, of_hundred: list[int], *, strangers: bool) -> dict[str, Any]:

@@ -157,7 +157,8 @@ class _SketchRun:
         sketcher = Sketcher(**parameters, key=self.key)
         with self.options.naming():
             sketcher.check_parameters()
-        most = _sketch_audit.QUICK_RECORDS if self.job.report is None else _sketch_audit.RECORDS
+        quick = self.job.report is None and self.options.target_risk is None
+        most = _sketch_audit.QUICK_RECORDS if quick else _sketch_audit.RECORDS
         sample = _sketch_audit.Sample(as_generator(self.seed), most)
         parts = _sketched(sketcher, _batches(self.source, self.options), sample)
         entry = source_entry(self.source, 0)  # before it can change

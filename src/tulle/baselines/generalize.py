@@ -12,13 +12,7 @@ import polars as pl
 from tulle._checks import check_flag, check_int
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import check_sensitive, locate_sensitive
-from tulle.condense._levels import (
-    check_feasible,
-    check_groups,
-    check_people,
-    count_people,
-    locate_people,
-)
+from tulle.condense._levels import check_people, count_people, feasible, locate_people
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
@@ -91,7 +85,7 @@ def generalize(
     known = [column for column in schema if column.role in (Role.QUASI, Role.WEIGHT)]
     if not known:
         raise DataError("no column has the role 'quasi-identifier': there is nothing to generalize")
-    check_feasible(np.full(frame.height, k, dtype=np.int64))
+    feasible(np.full(frame.height, k, dtype=np.int64), "error", "k")
     ranked = [
         _Ranked.of(frame, column, order) for column, order in zip(known, _orders(frame, known))
     ]
@@ -108,9 +102,7 @@ def generalize(
     for number, region in enumerate(regions):
         groups[region.rows] = number
     demands = np.full(frame.height, k, dtype=np.int64)
-    check_groups(groups, demands)
-    if people is not None:
-        check_people(groups, demands, people)
+    check_people(groups, demands, people)
     check_sensitive(groups, sensitive)
     released = frame.select(schema.released).with_columns(
         one.released(frame, regions, groups, place, means) for place, one in enumerate(ranked)

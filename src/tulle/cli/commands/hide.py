@@ -54,7 +54,6 @@ from tulle.errors import ParameterError
     "--interval",
     "Which part of the interval blocking brings below the thresholds.  [middle]",
 )
-@options.switch("--additions", "Let the method best add items: fewer rules lost, some false ones.")
 @options.switch("--stream", "Use swa in bounded memory, for very large files.")
 @options.column("--basket", "For tables: the column of basket numbers.")
 @options.column("--item", "For tables: the column of items.")

@@ -18,6 +18,12 @@ from tulle.cli import _output as output
     metavar="N",
 )
 @click.option("--classes", metavar="FIELD", help="Learn the classes in this field.")
+@click.option(
+    "--within",
+    type=float,
+    metavar="N",
+    help="For classes that are numbers: count those as right that are at most N off.  [0]",
+)
 @options.file(
     "--new", "Records whose classes are predicted.  [a third of INPUT, to measure the accuracy]"
 )

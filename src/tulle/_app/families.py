@@ -485,7 +485,7 @@ FLOWS = (
 
 def stream(study: Study) -> dict[str, Any]:
     """Return what the state of a stream says, whether or not it is running."""
-    from tulle._commands._stream_status import status
+    from tulle._commands.stream import status
     from tulle.stream.condenser import StreamCondenser
 
     found, history = status(study.source), StreamCondenser.load(study.source).history_

@@ -120,7 +120,8 @@ def test_the_ensemble_names_those_who_leave_a_trace_in_shadows(rng) -> None:
 
     shadows = np.array([seen(chosen) for chosen in inside])
     truth = rng.random(200) < 0.5
-    score, null = (bench_midst.ensemble(shadows, inside, seen(who)) for who in (truth, truth * 0))
+    named = bench_midst.ensemble(shadows, inside)
+    score, null = (named(seen(who)) for who in (truth, truth * 0))
     assert bench_midst.caught(score, truth) > 0.7
     assert bench_midst.caught(null, truth) < 0.2
 

@@ -330,7 +330,8 @@ class RelationSearch:
             names = [truths[place] for place in places]
             listed = ", ".join(quote(name) for name in names)
             text = f"{'one_of' if always else 'at_most_one_of'}({listed})"
-            yield from self._equation(text, tuple(names))
+            commonest = max(places, key=lambda place: int(ones[:, place].sum()))
+            yield from self._equation(text, (truths[commonest], *names))
 
     def _is_truth(self, name: str) -> bool:
         if self.types[name] == pl.Boolean:

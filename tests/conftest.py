@@ -32,6 +32,7 @@ def _known_entropy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     system = random.Random(request.node.nodeid)
     monkeypatch.setattr("secrets.randbits", system.getrandbits)
     monkeypatch.setattr("secrets.randbelow", system.randrange)
+    monkeypatch.setattr("secrets.token_bytes", lambda n=None: system.randbytes(n or 32))
 
 
 @pytest.fixture(autouse=True)

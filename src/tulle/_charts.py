@@ -8,7 +8,8 @@ this module where a chart is drawn: Altair takes half a second to load.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -30,7 +31,7 @@ _LOG = alt.Scale(type="log", nice=False)
 
 
 def chart(kind: str, rows: Rows) -> Any:
-    """Draw one of the kinds that :mod:`tulle._report` lists, as an Altair chart."""
+    """Draw one of the kinds of ``_KINDS`` as an Altair chart."""
     check_choice("chart", "kind", kind, FIELDS)
     for field in FIELDS[kind]:
         if any(field not in row for row in rows):
@@ -283,91 +284,6 @@ def _ranking(rows: Rows) -> Any:
     return alt.layer(*layers).properties(width=WIDTH - 120, height=alt.Step(22))
 
 
-# The search for the group size: what each size gives and takes, and for which class.
-
-
-def _size() -> Any:
-    return alt.X("size:Q", title="group size k", scale=_LOG)
-
-
-def _curve(rows: Rows) -> Any:
-    """Draw the frontier of accuracy and privacy, and both over the size."""
-    return alt.hconcat(_frontier(rows), _over_size(rows)).resolve_scale(color="independent")
-
-
-def _class_curve(rows: Rows) -> Any:
-    """Draw the accuracy of each class over the size."""
-    axis = alt.Axis(format="%")
-    return (
-        _data(rows)
-        .mark_line(point=True)
-        .encode(
-            x=_size(),
-            y=alt.Y("accuracy:Q", title="accuracy", axis=axis, scale=_ANY_ZERO),
-            color=alt.Color("class:N", title="class"),
-            tooltip=_tip(["class:N", "size:Q"], ["accuracy"], ".1%"),
-        )
-        .properties(width=WIDTH, height=220)
-    )
-
-
-def undominated(rows: Rows) -> Rows:
-    """Keep the sizes for which no other is as accurate and as private, and better in one.
-
-    >>> rows = [dict(accuracy=a, privacy=p) for a, p in [(0.9, 0.1), (0.8, 0.3), (0.7, 0.2)]]
-    >>> len(undominated(rows))
-    2
-    """
-    kept, most = [], float("-inf")
-    for row in sorted(rows, key=lambda row: (-row["accuracy"], -row["privacy"])):
-        if row["privacy"] > most:
-            kept.append(row)
-            most = row["privacy"]
-    return kept
-
-
-def _frontier(rows: Rows) -> Any:
-    known = [row for row in rows if row["accuracy"] is not None and row["privacy"] is not None]
-    chosen = [row for row in known if row["chosen"]]
-    x = alt.X("privacy:Q", title="privacy (interval width)", scale=_ANY_ZERO)
-    y = alt.Y("accuracy:Q", title="accuracy", scale=_ANY_ZERO)
-    tip = _tip(["size:Q"], ("accuracy", "privacy"), ".3f")
-
-    def layer(some: Rows) -> Any:
-        return _data(some).encode(x=x, y=y, tooltip=tip)
-
-    named = layer(chosen).mark_text(dy=-18, color=_INK, fontSize=12)
-    return alt.layer(
-        layer(undominated(known)).mark_line(color=ORIGINAL, opacity=0.6),
-        layer(known).mark_point(filled=True, color=ORIGINAL, size=45, opacity=1),
-        layer(chosen).mark_point(filled=False, color=RELEASE, size=220, strokeWidth=3, opacity=1),
-        named.transform_calculate(label="'k = ' + datum.size").encode(text="label:N"),
-    ).properties(width=_PANEL, height=220, title="frontier: no size is better in both")
-
-
-def _over_size(rows: Rows) -> Any:
-    colours = {"accuracy": ORIGINAL, "privacy": RELEASE}
-    folded = [
-        {"size": row["size"], "measure": measure, "value": row[measure]}
-        for row in rows
-        for measure in colours
-        if row[measure] is not None
-    ]
-    lines = (
-        _data(folded)
-        .mark_line(point=True)
-        .encode(
-            x=_size(),
-            y=alt.Y("value:Q", title=None, scale=_ANY_ZERO),
-            color=_named("measure", colours, legend=alt.Legend(orient="bottom")),
-            tooltip=_tip(["size:Q", "measure:N"], ["value"], ".3f"),
-        )
-    )
-    chosen = [{"size": row["size"]} for row in rows if row.get("chosen")]
-    mark = _data(chosen).mark_rule(strokeDash=[4, 3], color=_INK).encode(x=_size())
-    return alt.layer(lines, mark).properties(width=_PANEL, height=220, title="over the group size")
-
-
 # The exploration: releases between what they risk and what they give.
 
 
@@ -467,20 +383,14 @@ def _placed(rows: Rows, sides: Sequence[tuple[float, float]]) -> list[dict[str, 
 # A panel for each measure, all over the same axis.
 
 
-def _over_k(rows: Rows) -> Any:
-    return _panels(rows, alt.X("k:Q", title="k", scale=_LOG))
+_ALONG = {  # what runs along the axis of all panels, its title, and its scale
+    "over_k": alt.X("k:Q", title="group size k", scale=_LOG),
+    "history": alt.X("seen:Q", title="records seen", axis=alt.Axis(format="~s", tickCount=5)),
+    "challenge": alt.X("seconds:Q", title="CPU seconds of the attacker", scale=_LOG),
+}
 
 
-def _history(rows: Rows) -> Any:
-    axis = alt.Axis(format="~s", tickCount=5)
-    return _panels(rows, alt.X("seen:Q", title="records seen", axis=axis))
-
-
-def _challenge(rows: Rows) -> Any:
-    return _panels(rows, alt.X("seconds:Q", title="CPU seconds of the attacker", scale=_LOG))
-
-
-def _panels(rows: Rows, x: Any) -> Any:
+def _panels(x: Any, rows: Rows) -> Any:
     curves = {row["curve"] for row in rows}
     legend = alt.Legend(orient="top") if len(curves) > 1 else None
 
@@ -500,21 +410,20 @@ def _panels(rows: Rows, x: Any) -> Any:
     return alt.concat(*map(panel, dict.fromkeys(row["measure"] for row in rows)), columns=2)
 
 
-_KINDS = {  # who draws each kind, and the fields that its rows need
+# who draws each kind, and the fields that its rows need
+_KINDS: dict[str, tuple[Callable[[Rows], Any], str]] = {
     "histogram": (_histogram, "label original release count"),
     "density": (_density, "x y of share count"),
     "correlation": (_correlation, "first second original release"),
     "attacks": (_attacks, "label rate low high control baseline risk"),
     "groups": (_groups, "size level groups count"),
-    "curve": (_curve, "size accuracy privacy chosen"),
-    "class_curve": (_class_curve, "class size accuracy"),
     "before_after": (_before_after, "name measure before after limit"),
     "error": (_error, "name predicted measured"),
     "ranking": (_ranking, "label value mark"),
     "frontier": (_risk_and_utility, "label curve k risk low high utility passes chosen link"),
     "grid": (_grid, "x y of share count x_place y_place"),
-    "over_k": (_over_k, "curve k measure value"),
-    "history": (_history, "curve seen measure value"),
-    "challenge": (_challenge, "curve seconds measure value"),
+    "over_k": (partial(_panels, _ALONG["over_k"]), "curve k measure value"),
+    "history": (partial(_panels, _ALONG["history"]), "curve seen measure value"),
+    "challenge": (partial(_panels, _ALONG["challenge"]), "curve seconds measure value"),
 }
 FIELDS = {kind: fields.split() for kind, (_, fields) in _KINDS.items()}

@@ -239,16 +239,6 @@ class SecretKey:
         except (InvalidTag, ValueError):  # of what is cut short, too
             raise KeyMaterialError("sealed with another key, or changed since") from None
 
-    def fingerprint(self) -> str:
-        """Return eight groups of hex digits that two owners can compare by phone.
-
-        Returns
-        -------
-        str
-            It reveals nothing about the key.
-        """
-        return _groups_of_four(self.derive("fingerprint", 16))
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SecretKey) and secrets.compare_digest(self._secret, other._secret)
 
@@ -482,7 +472,8 @@ class PublicKey:
         -------
         str
         """
-        return _groups_of_four(hashlib.sha256(self._public.public_bytes_raw()).digest()[:16])
+        digits = hashlib.sha256(self._public.public_bytes_raw()).hexdigest()[:32]
+        return "-".join(digits[start : start + 4] for start in range(0, 32, 4))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PublicKey) and self._public == other._public
@@ -513,11 +504,6 @@ def _warn_of_readers(path: str | os.PathLike[str]) -> None:
             PrivacyWarning,
             stacklevel=3,
         )
-
-
-def _groups_of_four(digest: bytes) -> str:
-    digits = digest.hex()
-    return "-".join(digits[start : start + 4] for start in range(0, len(digits), 4))
 
 
 def _from_pem(path: str | os.PathLike[str], load: Callable[[bytes], object]) -> object:

@@ -32,7 +32,11 @@ class Served:
 
     def __init__(self, folder: Path, browser: Browser, *, checking: bool = True) -> None:
         self.checking = checking
-        words = [sys.executable, "-m", "tulle", "app", str(folder), "--port", "0", "--no-browser"]
+        code = (  # the app draws the seeds of releases: the same ones in every run
+            "import random, secrets; secrets.randbits = random.Random(0).getrandbits; "
+            "from tulle.cli import main; main()"
+        )
+        words = [sys.executable, "-c", code, "app", str(folder), "--port", "0", "--no-browser"]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.process.stdout is not None
         self.link = self.process.stdout.readline().decode().strip()
@@ -185,6 +189,26 @@ def test_sizes_are_compared(browser: Browser, tmp_path: Path) -> None:
         measure(served)
         look_at_points(served)
         served.assert_quiet("visits")
+        served.end()
+
+
+def test_hundreds_of_columns_are_shown_by_sixties_and_found_by_name(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 5, (200, 70))
+    pl.DataFrame(values, schema=[f"item_{n}" for n in range(70)]).write_csv(tmp_path / "wide.csv")
+    with Served(tmp_path, browser, checking=False) as served:
+        page = served.page
+        page.click("text=wide.csv")
+        page.wait_for_selector("#first", timeout=_SLOW)
+        shown = page.locator(".shapes li:visible")
+        expect(shown).to_have_count(60)
+        page.fill("#find", "item_6")  # also those that are not shown at first
+        expect(shown).to_have_count(11)
+        page.fill("#find", "")
+        page.click("#show-all")
+        expect(shown).to_have_count(70)
         served.end()
 
 

@@ -32,7 +32,7 @@ sys.stdin.read()
 """
 
 
-def until(true: Callable[[], object], seconds: float = 120.0) -> None:
+def until(true: Callable[[], object], seconds: float = 600.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

@@ -164,7 +164,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_the_first_release_takes_one_answer(asked: Asked, tmp_path: Path, begun: list[Any]) -> None:
     study = inspected(tmp_path, people().with_columns(pl.Series("name", NAMES)))
     page = asked.ask("GET", f"/t/{study.id}/data").text
-    assert "These columns name people and stay out: right?" in page
+    assert "These columns identify people and stay out. Is that right?" in page
     assert 'name="out-3" id="out-3" checked' in page
     answer = posted(asked, f"/t/{study.id}/first", **{"unit": "row", "out-3": "on", "also": "1"})
     assert answer.headers["location"].endswith("/releases/1")
@@ -292,7 +292,7 @@ def test_the_verdict_offers_what_helps(asked: Asked, tmp_path: Path, begun: list
     (place / "3.out").unlink()
     page = asked.ask("GET", f"/t/{study.id}/releases/1").text
     assert '<button name="k" value="30"' in page
-    assert "If it is sent all the same" in page  # it is not offered as if it had passed
+    assert "If you send it anyway" in page  # it is not offered as if it had passed
     assert '<button name="leave" value="0"' in page
     assert posted(asked, f"/t/{study.id}/release", leave=0).status == 303
     assert load_policy(study.policy_file).columns[0].role == "ignored"
@@ -411,7 +411,7 @@ def test_two_releases_of_the_same_people_are_told_together(asked: Asked, tmp_pat
     assert study.release(2).verdict["privacy"]["level"] == "bad"  # though alone it is good
     history = asked.ask("GET", "/history").text
     assert "due: 2020-01-31" in history
-    assert "together they tell 10" in history
+    assert "together they reveal 10" in history
 
 
 def test_the_forecast_follows_the_points(tmp_path: Path) -> None:
@@ -471,6 +471,6 @@ def test_tables_of_the_same_people_are_not_torn_apart_in_silence(
     asked: Asked, tmp_path: Path
 ) -> None:
     people().write_csv(tmp_path / "patients.csv")
-    assert "keys no longer join" not in asked.ask("GET", "/").text
+    assert "that their keys still join" not in asked.ask("GET", "/").text
     people().write_csv(tmp_path / "visits.csv")
-    assert "keys no longer join" in asked.ask("GET", "/").text
+    assert "that their keys still join" in asked.ask("GET", "/").text

@@ -264,6 +264,27 @@ def test_given_rules_and_diversity_are_kept_in_every_block(
     assert "every group has 3 different values" in said
 
 
+@pytest.mark.parametrize(("closeness", "made"), [(0.45, True), (0.1, False)])
+def test_groups_are_close_to_the_whole_table_though_classes_are_blocks(
+    closeness: float, made: bool, source: Path, tmp_path: Path
+) -> None:
+    """Nobody of a class of high incomes can be in a group like the table, however large it is."""
+    table = visits()
+    more = pl.col("income") + pl.when(pl.col("ill") == "yes").then(2_000).otherwise(0)
+    table.with_columns(more).write_csv(source)
+    columns = [
+        replace(c, role=Role.SENSITIVE, closeness=closeness) if c.name == "income" else c
+        for c in infer_columns(pl.read_csv(source))
+    ]
+    write_policy(Policy(columns), tmp_path / "p.toml")
+    asked = ("--policy", tmp_path / "p.toml", "--target", "ill", "--k", 10)
+    result = run(source, "-o", tmp_path / "r.parquet", *asked)
+    said = " ".join(f"{result.output} {result.exception}".split())
+    assert result.exit_code == (0 if made else 1), said
+    assert ("'income': every group has a distribution within 0.45" in said) == made
+    assert ("'income': not even all records together have" in said) != made
+
+
 def test_small_classes_are_pooled(source: Path, tmp_path: Path) -> None:
     words = ["yes"] * 4 + ["never"] * 9 + ["no"] * 500 + ["maybe"] * 487
     visits().with_columns(ill=pl.Series(words)).write_csv(source)

@@ -66,18 +66,21 @@ def test_nothing_outside_the_folder_is_named(tmp_path: Path, name: str) -> None:
     assert within(root.resolve(), "new.csv") == "new.csv"
 
 
-def test_tools_answer_without_a_cell(tmp_path: Path) -> None:
+def test_no_answer_of_any_tool_holds_a_cell(tmp_path: Path) -> None:
     write_people(tmp_path)
-    made = {"table": "people.csv", "output": "release.csv", "k": 20, "quick": True}
+    policy = {"policy": "people.policy.toml"}
+    made = {"table": "people.csv", "output": "release.csv", "k": 20, "quick": True, **policy}
     calls = [
         ("inspect", {"table": "people.csv"}),
-        ("condense", {**made, "policy": "people.policy.toml"}),
+        ("condense", made),
         ("verify", {"release": "release.csv"}),
         ("estimate", {"release": "release.csv", "question": "mean(age)"}),
         ("inspect", {"table": "missing.csv"}),
+        ("audit", {"original": "people.csv", "release": "release.csv", **policy}),
+        ("explore", {"table": "people.csv", "output": "frontier", "k": "20", **policy}),
     ]
     answers = [told(answer) for answer in asked(server(tmp_path), *calls)]
-    assert [answer["exit_code"] for answer in answers] == [0, 0, 0, 0, 2]
+    assert [answer["exit_code"] for answer in answers] == [0, 0, 0, 0, 2, 0, 0]
     assert answers[1]["chosen"]["k"] == 20
     assert answers[1]["verdict"]["privacy"]["level"]
     assert "missing.csv" in answers[4]["said"][0]

@@ -154,7 +154,7 @@ def test_csv_quotes_widths_dates_and_truth(tmp_path: Path) -> None:
     assert [json.loads(entry)["line"] for entry in listed] == [122, 124]
 
 
-@pytest.mark.parametrize("waiting", ["read again", "sealed", "plain"])
+@pytest.mark.parametrize("waiting", ["sealed next to it", "sealed", "plain"])
 def test_stopping_anywhere_and_going_on_gives_the_same_groups(
     waiting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,11 +177,15 @@ def test_stopping_anywhere_and_going_on_gives_the_same_groups(
     same_groups(tmp_path / "st", tmp_path / "st2")
     # the raw value of the record that waits is on disk only if the user said so
     with np.load(tmp_path / "st") as arrays:
-        assert ("private" in arrays.files) == (waiting in ("sealed", "plain"))
-        assert json.loads(arrays["header.json"])["sealed"] == (waiting == "sealed")
-    if waiting == "sealed":
+        assert "private" in arrays.files
+        assert json.loads(arrays["header.json"])["sealed"] == (waiting != "plain")
+    assert (tmp_path / "st.key").exists() == (waiting == "sealed next to it")
+    if waiting != "plain":
         with pytest.raises(KeyMaterialError):
             stream(str(source), tmp_path / "out", **{**options, "key": SecretKey.generate()})
+    if waiting == "sealed":
+        with pytest.raises(KeyMaterialError, match="--key"):
+            stream(str(source), tmp_path / "out", **{**options, "key": None})
 
 
 def test_command_line_prints_a_summary_and_ends_with_codes(tmp_path: Path) -> None:

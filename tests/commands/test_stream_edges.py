@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.reference.streams import OPTIONS, rows, same_groups, write_csv, write_ndjson
-from tulle._commands._stream_status import status
-from tulle._commands.stream import stream
+from tulle._commands.stream import status, stream
 from tulle.cli import tulle
 from tulle.errors import DataError, TulleError
 
@@ -61,16 +60,6 @@ def test_a_category_that_comes_late_waits_across_runs(tmp_path: Path) -> None:
     write_ndjson(whole, moved(1, "Genf", 1), mode="a")
     stream(str(whole), tmp_path / "other", **{**options, "state": tmp_path / "st2"})
     same_groups(tmp_path / "st", tmp_path / "st2")
-
-
-def test_a_waiting_category_that_was_edited_is_noticed(tmp_path: Path) -> None:
-    options = started(tmp_path)
-    write_ndjson(tmp_path / "v.ndjson", moved(3, "Genf"), mode="a")
-    stream(str(tmp_path / "v.ndjson"), tmp_path / "out", **options)
-    text = (tmp_path / "v.ndjson").read_text()
-    (tmp_path / "v.ndjson").write_text(text.replace("Genf", "Gent"))
-    with pytest.raises(DataError, match=r"v\.ndjson"):
-        stream(str(tmp_path / "v.ndjson"), tmp_path / "out", **options)
 
 
 @pytest.mark.parametrize(

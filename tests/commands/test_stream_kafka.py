@@ -15,8 +15,7 @@ from tests.reference.killing import run_and_kill
 from tests.reference.streams import same_groups
 from tulle._brokers import kafka as _kafka
 from tulle._brokers.kafka import KafkaSource
-from tulle._commands._stream_status import status
-from tulle._commands.stream import stream
+from tulle._commands.stream import status, stream
 from tulle.errors import DataError, TulleError
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]

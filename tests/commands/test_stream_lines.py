@@ -32,9 +32,7 @@ def expected(content: bytes, *, growing: bool) -> list[tuple[bytes | None, int]]
         text = raw.removesuffix(b"\n")
         if whole or not growing:
             line = text.removesuffix(b"\r") if len(text) <= LONGEST else None
-            found.append(
-                (line.removeprefix(b"\xef\xbb\xbf") if line and not place else line, place)
-            )
+            found.append(line.removeprefix(b"\xef\xbb\xbf") if line and not place else line)
         place += len(raw)
     return found
 
@@ -56,10 +54,10 @@ def test_lines_do_not_depend_on_blocks(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "LONGEST", LONGEST)
         reader = LineReader(fetch, "origin", quoted=False, growing=growing)
-        found: list[tuple[bytes | None, int]] = []
+        found: list[bytes | None] = []
         numbers: list[int] = []
         while (lines := reader.read(data.draw(st.integers(1, 4)))) is not None:
-            found += zip(lines.texts, lines.places)
+            found += lines.texts
             numbers += lines.numbers
             assert reader.number == len(found)
             if growing and not left and not len(lines):
@@ -90,23 +88,22 @@ def _read_in_parts(content: bytes, data: st.DataObject) -> None:
             with closing(source):
                 lines = source.read(data.draw(st.integers(1, 3)))
                 if lines is not None:
-                    found += zip(lines.texts, lines.places)
-                    assert source.again(lines.places) == lines.texts
+                    found += lines.texts
                 position, ended = source.position, lines is None
     assert found == expected(content, growing=False)
 
 
 def test_lines_of_several_files_are_joined() -> None:
-    one = Lines([b"a"], [0], [1], ["x"])
-    two = Lines([b"b", None], [0, 2], range(1, 3), ["y", "y"], {1: "longer than 1 MiB"})
+    one = Lines([b"a"], [1], ["x"])
+    two = Lines([b"b", None], range(1, 3), ["y", "y"], {1: "longer than 1 MiB"})
     assert Lines.joined([one]) is one
     assert Lines.joined([one, two]) == Lines(
-        [b"a", b"b", None], [0, 0, 2], [1, 1, 2], ["x", "y", "y"], {2: "longer than 1 MiB"}
+        [b"a", b"b", None], [1, 1, 2], ["x", "y", "y"], {2: "longer than 1 MiB"}
     )
 
 
 def test_lines_do_not_print_their_texts() -> None:
-    lines = Lines([b"SECRET", None], [["SECRET", 0], 7], [1, 2], ["origin"] * 2)
+    lines = Lines([b"SECRET", None], [1, 2], ["origin"] * 2)
     assert repr(lines) == str(lines) == "<2 lines>"
     assert "SECRET" not in repr([lines, Lines.joined([lines, lines])])
 

@@ -44,7 +44,7 @@ def test_a_quote_that_is_open_at_the_end_is_read_when_it_is_closed(tmp_path: Pat
     assert any("line 172" in note and "not closed" in note for note in done.notes)
 
 
-def test_records_of_several_lines_wait_and_are_read_again(tmp_path: Path) -> None:
+def test_records_of_several_lines_wait(tmp_path: Path) -> None:
     made = rows(170)
     for row in made:
         row["city"] = f'"{row["city"]}\n"'

@@ -120,16 +120,6 @@ class _Given:
         pass
 
 
-def test_records_that_wait_and_come_no_more_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = "".join(json.dumps(record) + "\n" for record in rows(200))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    options = {**OPTIONS, "state": tmp_path / "st", "kind": "ndjson"}
-    notes = stream("-", tmp_path / "out", **options).notes
-    assert any("1 waiting record" in note for note in notes)
-
-
 def test_a_closed_standard_input_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(DataError, match="standard input"):

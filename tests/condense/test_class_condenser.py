@@ -97,7 +97,7 @@ def test_classes_share_the_time_budget(monkeypatch: pytest.MonkeyPatch):
         budgets.append(time_budget)
         return group_records(points, levels, rng)
 
-    monkeypatch.setattr("tulle.condense.groupings.group_records", group)
+    monkeypatch.setattr("tulle.condense._grouping.group_records", group)
     condenser = Condenser(k=10, synthesis="uniform", grouping="best", time_budget=0.1)
     ClassCondenser(condenser, random_state=0).fit(X, y)
     assert budgets == pytest.approx([0.06, 0.04])

@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 from tests.examples import few
 from tests.reference.kernels import callable_part
 from tests.reference.mdav import mdav_written_down
-from tulle.condense.groupings import (
-    _cell_kernels,
-    _exchange_kernels,
-    _fast,
-    _restructure_kernels,
-    group_records,
-)
-from tulle.condense.groupings._cell_kernels import GridCells
+from tulle.condense.groupings import _exchange_kernels, _fast, group_records
+from tulle.condense.groupings._exchange_kernels import GridCells
 from tulle.condense.groupings._fast import (
     GroupingSearch,
     lay_out,
@@ -28,14 +22,14 @@ from tulle.condense.groupings._fast import (
 )
 from tulle.condense.groupings._repair import squared_error
 
-measure = callable_part(_cell_kernels.measure)
-swap = callable_part(_cell_kernels.swap)
+measure = callable_part(_exchange_kernels.measure)
+swap = callable_part(_exchange_kernels.swap)
 best_swap = callable_part(_exchange_kernels.best_swap)
 best_move = callable_part(_exchange_kernels.best_move)
 trade_pair = callable_part(_exchange_kernels.trade)
 exchange = callable_part(_exchange_kernels.exchange)
-split = callable_part(_restructure_kernels.split)
-dissolve = callable_part(_restructure_kernels.dissolve)
+split = callable_part(_exchange_kernels.split)
+dissolve = callable_part(_exchange_kernels.dissolve)
 seeds = st.integers(0, 10**6)
 
 
@@ -200,7 +194,7 @@ def test_worst_groups_reach_the_groups_nearest_to_their_members() -> None:
     matrix[8:12, 0] = [0.0, 0.1, 100.0, 100.1]  # the third group bridges the first and the second
     cells = lay_out(matrix, np.full(16, 4), groups)
     near = np.full((len(cells.size), 3), -1)
-    _restructure_kernels.reach_out(cells, np.array([2]), near)
+    _exchange_kernels.reach_out(cells, np.array([2]), near)
     assert near[2].tolist() == [0, 1, -1]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.examples import few
 from tests.reference.construct_groups import construct_groups
 from tulle._choices import GROUPINGS as METHODS
-from tulle.condense._levels import check_feasible, check_groups
+from tulle.condense._levels import check_people, feasible
 from tulle.condense.groupings import group_records
 from tulle.condense.groupings._fast import GroupingSearch
 from tulle.condense.groupings._repair import squared_error
@@ -157,6 +157,6 @@ def test_records_that_differ_by_rounding_only_are_one_place_for_k_means() -> Non
 
 def test_invariant_is_checked_and_counted() -> None:
     with pytest.raises(PrivacyError, match="1 of 2 groups"):
-        check_groups(np.array([0, 0, 1]), np.array([2, 1, 2]))
-    with pytest.raises(PrivacyError, match="2 of 3 records.*5"):
-        check_feasible(np.array([1, 5, 4]))
+        check_people(np.array([0, 0, 1]), np.array([2, 1, 2]))
+    with pytest.raises(PrivacyError, match="n_samples=3 .*level=5, which 1"):
+        feasible(np.array([1, 5, 4]), "error", "level")

@@ -71,22 +71,6 @@ def condensed() -> dict[str, Any]:
                         "chart": "groups",
                         "rows": [{"size": 21, "level": 20, "groups": 19, "count": 399}],
                     },
-                    {
-                        "type": "chart",
-                        "chart": "curve",
-                        "rows": [
-                            {"size": s, "accuracy": 0.9, "privacy": 0.1, "chosen": s == 20}
-                            for s in (10, 20, 40)
-                        ],
-                    },
-                    {
-                        "type": "chart",
-                        "chart": "class_curve",
-                        "owner_only": True,
-                        "rows": [
-                            {"class": c, "size": s, "accuracy": 0.9} for c in "ab" for s in (10, 20)
-                        ],
-                    },
                 ],
             }
         ],

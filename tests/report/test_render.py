@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from tulle._charts import FIELDS, chart
 from tulle._report import markdown, render, save, to_json
 from tulle._report.editions import edition_of, hide_small
 from tulle._report.model import completed
+from tulle._report.render import bundle
 from tulle._report.verdict import verdict
 from tulle.errors import OutputExists, ParameterError
 
@@ -116,6 +118,10 @@ def test_reasons_that_a_family_wrote_stay_with_the_owner() -> None:
     result = results.rules() | {"verdict": {"privacy": given}}
     assert edition_of(result, "owner")["verdict"]["privacy"] == given
     assert edition_of(result, "public")["verdict"]["privacy"] == {**given, "details": []}
+
+
+def test_the_bundled_vega_is_the_named_version_unchanged() -> None:
+    assert bundle() == vl_convert.javascript_bundle()
 
 
 def test_the_page_allows_its_own_scripts_only() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.examples import few
 from tests.reference import rules as slow
-from tulle.errors import ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules import RuleHider, choose_rules
 from tulle.rules import _classes as classes
 from tulle.rules._search import Impact
@@ -129,42 +128,3 @@ def test_classes_cost_what_walks_cost() -> None:
         patch.setattr(classes, "_STEP", 0)
         one.expect(rows, items)
     assert one.classes is None
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
-def test_leave_to_add_items_loses_no_more_rules() -> None:
-    baskets = shop(20)
-    thresholds: dict[str, Any] = {"min_support": 12, "min_confidence": 0.5}
-    chosen = choose_rules(baskets, 4, **thresholds, random_state=0)
-    lost = {}
-    for name, options in {
-        "removing": {},
-        "adding": {"additions": True},
-        "algo1a": {"method": "algo1a"},
-    }.items():
-        hider = RuleHider(chosen, random_state=0, **options, **thresholds)
-        try:
-            released = hider.fit_transform(baskets)
-        except PrivacyError:
-            assert name == "algo1a"
-            continue
-        assert hider.hiding_failure_ == 0
-        found = slow.rules([set(basket) for basket in released], 12, 0.5, 1)
-        assert not {(frozenset(r.antecedent), frozenset(r.consequent)) for r in chosen} & set(found)
-        lost[name] = hider.misses_cost_
-    assert lost["adding"] == min(lost.values()), lost
-
-
-@pytest.mark.slow
-def test_additions_warn_and_are_for_best() -> None:
-    baskets = [["a", "b"]] * 20 + [["c"]] * 60 + [["b", "d"]] * 15 + [["a", "b", "d"]] * 15
-    hider = RuleHider(
-        ["a -> b"], additions=True, min_support=12, min_confidence=0.6, random_state=0
-    )
-    with pytest.warns(PrivacyWarning):
-        hider.fit_transform(baskets)
-    assert hider.misses_cost_ == 0
-    assert hider.report_[0]["count_after"] == hider.report_[0]["count_before"]
-    with pytest.raises(ParameterError, match="'best'"):
-        RuleHider(["a -> b"], method="iga", additions=True, min_support=2).fit_transform(baskets)

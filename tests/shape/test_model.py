@@ -18,6 +18,7 @@ from tulle._shape.cells import fit_cells
 from tulle._shape.model import (
     Group,
     condense,
+    drawing_order,
     fit_scores,
     fit_shape,
     hand_out,
@@ -321,3 +322,22 @@ def test_threads_do_not_change_a_release(
 
     for one, three in zip(release(1), release(3)):
         np.testing.assert_array_equal(one, three)
+
+
+def test_columns_are_drawn_by_what_they_have_in_common_whatever_their_order():
+    columns = table()
+    names = [model.name for model in fit_shape(columns, 10, np.random.default_rng(0)).columns]
+    turned = fit_shape(columns[::-1], 10, np.random.default_rng(0))
+    assert [model.name for model in turned.columns] == names
+    assert set(names[:2]) == {"age", "income"}
+
+
+def test_each_column_follows_those_it_has_most_in_common_with():
+    one = [np.ones((1, 1))] * 4
+    moments = np.array(
+        [[1.0, 0.1, 0.0, 0.1], [0.1, 1.0, 0.9, 0.0], [0.0, 0.9, 1.0, 0.3], [0.1, 0.0, 0.3, 1.0]]
+    )
+    order, sorted_moments = drawing_order(one, moments, settled=False)
+    assert order == [2, 1, 3, 0]
+    assert (sorted_moments == moments[np.ix_(order, order)]).all()
+    assert drawing_order(one, moments, settled=True)[0] == [0, 1, 2, 3]

@@ -206,7 +206,6 @@ def test_given_cut_points_stay_when_rotated() -> None:
         ({"other": ["illness"]}, "'categories'"),
         ({"split": {"illness": 0}}, "split"),
         ({"split": {"age": 0.1}}, "'split'"),
-        ({"joint": [("age", "age")]}, "columns"),
         ({"categories": {"illness": []}}, "'illness'"),
     ],
 )

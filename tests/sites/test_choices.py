@@ -32,8 +32,6 @@ def make(**choices: Any) -> SiteAgreement:
         ({"plain": "ab"}, "'plain'"),
         ({"plain": 5}, "'plain'"),
         ({"alias": "age"}, "'alias'"),
-        ({"joint": ["ab"]}, "pairs"),
-        ({"joint": 5}, "pairs"),
         ({"categories": {"a": "Flu"}}, "'categories'.*'a'"),
         ({"categories": {"a": 5}}, "'categories'.*'a'"),
         ({"categories": {"a": ["x", None]}}, "'a'"),
@@ -44,7 +42,7 @@ def make(**choices: Any) -> SiteAgreement:
         ({"ranges": {**RANGES, "age": (0, 10**400)}}, "number"),
         ({"ranges": {**RANGES, "weight": (-1e308, 1e308)}}, "'weight'"),
         ({"ranges": {**RANGES, "weight": (0.0, 5e-324)}}, "'weight'"),
-        ({"ranges": {**RANGES, "seen": ("08:00", "2020-01-01")}}, "dates"),
+        ({"ranges": {**RANGES, "seen": ("08:00", "2020-01-01")}}, "date"),
         ({"ranges": {**RANGES, "a": (0, 3)}}, "'ranges'.*'a'"),
         ({"ranges": {**RANGES, "seen": ("1900", "2020")}}, "'1900'"),
         ({"limits": {"age": 5}}, "'limits'.*'age'"),
@@ -56,16 +54,13 @@ def make(**choices: Any) -> SiteAgreement:
         # two ways for one column: which of them was meant to protect it?
         ({"plain": ["a"], "categories": {"a": ["x"]}}, "'a'"),
         ({"plain": ["a"], "split": {"a": 0.1}}, "'a'"),
-        ({"plain": ["a"], "joint": [("a", "b")]}, "'a'.*'joint'.*'plain'"),
         ({"plain": ["age"], "alias": ["age"]}, "'age'"),
         ({"alias": ["age"], "limits": {"age": [0, 9]}}, "'age'"),
         ({"categories": {"a": ["x"]}, "split": {"a": 0.1}}, "'a'"),
         # what stays at home has no way out
-        ({"joint": [("patient", "a")]}, "'patient'"),
         ({"plain": ["patient"]}, "'plain'.*'patient'"),
         ({"alias": ["patient"]}, "'alias'.*'patient'"),
         ({"split": {"patient": 0.1}}, "'split'.*'patient'"),
-        ({"joint": [("a", "b"), ("b", "smoker")]}, "'joint'"),
     ],
 )
 def test_choices_of_wrong_shape_or_against_each_other_are_refused(

@@ -23,20 +23,18 @@ TABLE = pl.DataFrame(
         "age": [3, 40, 99],
         "born": [dt.date(1950, 1, 1), dt.date(1990, 6, 7), dt.date(2000, 1, 1)],
         "seen": [dt.datetime(2020, 1, 1, 5), dt.datetime(2020, 2, 2), dt.datetime(2020, 3, 3, 7)],
-        "woke": [dt.time(5), dt.time(6, 30), dt.time(8)],
     }
 )
 KINDS = {
     **dict.fromkeys(("mother", "father", "id"), "category"),
     **dict.fromkeys(("smoker", "ill"), "boolean"),
     "age": "integer",
-    **dict.fromkeys(("born", "seen", "woke"), "datetime"),
+    **dict.fromkeys(("born", "seen"), "datetime"),
 }
 RANGES = {
     "age": (0, 120),
     "born": ("1900-01-01", "2030-12-31"),
     "seen": ("2020-01-01T00:00", "2021-01-01T00:00"),
-    "woke": ("00:00", "23:59:59"),
 }
 
 
@@ -138,19 +136,16 @@ def test_numbers_that_are_none_are_kept(codec: SiteCodec) -> None:
 
 
 def test_moments_are_decoded_as_moments(codec: SiteCodec) -> None:
-    encoded = codec.transform(TABLE).select("born", "seen", "woke")
+    encoded = codec.transform(TABLE).select("born", "seen")
     means = codec.decode_centers(encoded.select(pl.all().mean()))
     for name, near in (("born", dt.datetime(1980, 2, 22)), ("seen", dt.datetime(2020, 2, 1, 20))):
         assert abs(means[name][0] - near) < dt.timedelta(days=1)
-    assert means["woke"][0].replace(second=0, microsecond=0) == dt.time(6, 30)
-    born, seen, woke = encoded.row(0)
+    born, seen = encoded.row(0)
     assert codec.decode_intervals((born, math.inf), "born") == (dt.datetime(1950, 1, 1), math.inf)
     decoded = codec.decode_intervals(pd.Interval(born, encoded["born"][2]), "born")
     assert decoded == pd.Interval(pd.Timestamp("1950-01-01"), pd.Timestamp("2000-01-01"))
     low, _ = codec.decode_intervals([(seen, math.inf)], "seen")[0]
     assert abs(low - dt.datetime(2020, 1, 1, 5)) < dt.timedelta(milliseconds=1)
-    clock = codec.decode_intervals(pd.Interval(woke, woke + 0.1), "woke")
-    assert abs(clock.left - pd.Timedelta(hours=5)) < pd.Timedelta(milliseconds=1)
 
 
 @pytest.mark.parametrize("intervals", [5, None, [None]])
@@ -177,7 +172,7 @@ def test_a_tree_knows_its_features_or_is_told(codec: SiteCodec) -> None:
         "|--- age <= 21.50", "|   |--- class: ill=true",
     ]  # fmt: skip
     nameless = DecisionTreeClassifier(random_state=0).fit(ages.to_numpy(), encoded["ill"].to_list())
-    with pytest.raises(DataError, match="1 feature.*9"):
+    with pytest.raises(DataError, match="1 feature.*8"):
         codec.decode_tree(nameless)
     text = f"|--- feature_0 <= {encoded['age'][0]!r}\n|--- feature_7 > 1"
     assert codec.decode_tree(text, feature_names=["age"], decimals=1) == (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tulle import SiteAgreement, SiteCodec
-from tulle.errors import DataError, ParameterError
+from tulle.errors import DataError
 from tulle.sites import SiteSummary
 from tulle.table.schema import Column, Kind, Role
 
@@ -121,7 +121,7 @@ def test_dates_at_one_site_and_time_stamps_at_another_are_time_stamps() -> None:
     codec = SiteCodec(SiteAgreement.from_summaries([SiteSummary.of(days), SiteSummary.of(stamps)]))
     assert codec.inverse_transform(codec.transform(stamps)).equals(stamps)
     times = pl.DataFrame({"seen": [dt.time(3)]})
-    with pytest.raises(ParameterError, match="'seen'"):
+    with pytest.raises(DataError, match="'seen'"):
         SiteAgreement.from_summaries([SiteSummary.of(days), SiteSummary.of(times)])
 
 

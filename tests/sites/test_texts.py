@@ -141,18 +141,15 @@ def test_midnight_is_the_date_where_the_site_is() -> None:
 
 
 def test_moments_in_text_are_read_or_refused_without_showing_one() -> None:
-    ends = {"timestamp": ("2020-01-01T00:00", "2021-01-01T00:00"), "time": ("08:00", "20:00")}
-    right = {"timestamp": dt.datetime(2020, 3, 1, 10), "time": dt.time(8, 30)}
-    texts = {"timestamp": ["2020-03-01 10:00"], "time": ["08:30", "08:30:00"]}
-    for kind, pair in ends.items():
-        codec = SiteCodec(SiteAgreement.create({"x": kind}, ranges={"x": pair}))
-        for text in texts[kind]:
-            table = pl.DataFrame({"x": [text, None]})
-            assert codec.inverse_transform(codec.transform(table))["x"][0] == right[kind]
-        for strange in (["Ann"], [texts[kind][0], "Ann"], [""]):
-            with pytest.raises(DataError, match=f"'x': 1 value cannot be read as {kind}") as error:
-                codec.transform(pl.DataFrame({"x": strange}))
-            assert "Ann" not in str(error.value)
+    ends = {"x": ("2020-01-01T00:00", "2021-01-01T00:00")}
+    codec = SiteCodec(SiteAgreement.create({"x": "timestamp"}, ranges=ends))
+    table = pl.DataFrame({"x": ["2020-03-01 10:00", None]})
+    back = codec.inverse_transform(codec.transform(table))
+    assert back["x"][0] == dt.datetime(2020, 3, 1, 10)
+    for strange in (["Ann"], ["2020-03-01 10:00", "Ann"], [""]):
+        with pytest.raises(DataError, match="'x': 1 value cannot be read as timestamp") as error:
+            codec.transform(pl.DataFrame({"x": strange}))
+        assert "Ann" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["*", "^a$"])

@@ -465,7 +465,7 @@ def test_no_condensed_record_is_kept(rng: np.random.Generator) -> None:
     stream = fed(StreamCondenser(k=10, random_state=0), X, [100])
     kept = pickle.dumps(stream.__dict__)
     file = io.BytesIO()
-    write_state(file, stream, waiting="omit")
+    write_state(file, stream, SecretKey.generate())
     written = file.getvalue()
     standard = (X - stream._fitted.location) / stream._fitted.encoder.scales_
     for row in (*range(0, 1_000, 50), 999):

@@ -41,7 +41,7 @@ def parts() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def saved(stream: StreamCondenser) -> bytes:
     file = io.BytesIO()
-    _saved.write_state(file, stream, waiting="plain")
+    _saved.write_state(file, stream, None, plain=True)
     return file.getvalue()
 
 
@@ -192,14 +192,14 @@ def test_names_that_are_no_part_of_a_state_are_not_taken() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["read", "snapshots", "reader", "owes_snapshot", "waiting"])
+@pytest.mark.parametrize("name", ["read", "snapshots", "reader", "owes_snapshot", "settings"])
 def test_a_checkpoint_without_a_part_is_refused(tmp_path: Path, name: str) -> None:
     source = tmp_path / "in.ndjson"
     source.write_text("".join(json.dumps({"x": row % 7, "z": row}) + "\n" for row in range(60)))
     state = tmp_path / "state"
     stream(str(source), tmp_path / "out", state=state, k=3)
     header, arrays = _saved.read_parts(state)
-    checkpoint = Checkpoint(state, key=None, plain_waiting=False)
+    checkpoint = Checkpoint(state, key=None)
     checkpoint.read()
     extra = header["extra"]
     (extra if name in extra else extra["tally"])[name] = "x"

@@ -133,7 +133,7 @@ def _accepting(study: Study, step: str) -> list[Field]:
     verdict = study.job(step).result().get("verdict") or {}
     if verdict.get("privacy", {}).get("level") != "bad":
         return []
-    label = "The verdict is bad. Whoever takes the risk writes why (it goes into the manifest)"
+    label = "The verdict is bad. Reason for accepting the risk (it goes into the manifest)"
     return [Field("accept_risk", label)]
 
 
@@ -196,7 +196,7 @@ def _rules_to_pick(study: Study) -> list[Field]:
         for place, rule in enumerate(rules)
     )  # fmt: skip
     count = study.job("mine").result().get("rules", 0)
-    label = f"Rules that nobody may find ({len(options)} of {count}, the strongest first)"
+    label = f"Rules to hide ({len(options)} of {count}, the strongest first)"
     return [Field("rule", label, "checks", options=options), *_accepting(study, "hide")]
 
 
@@ -204,7 +204,7 @@ def _hide(study: Study, form: Form) -> list[str]:
     rules = _mined(study)
     picked = [place for place in checked(form, "rule") if int(place) < len(rules)]
     if not picked:
-        raise ParameterError("pick at least one rule to hide: mine the baskets first")
+        raise ParameterError("choose at least one rule to hide; mine the baskets first")
     lines = [f"{rules[int(p)]['antecedent']} -> {rules[int(p)]['consequent']}" for p in picked]
     keep(study.place / "secret-rules.txt", "\n".join(lines) + "\n")
     words = ["hide", study.word, "-o", study.within(_shared(study)), *_baskets_as_told(study)]
@@ -229,7 +229,7 @@ def _hidden_files(study: Study) -> dict[str, tuple[Path, str]]:
         "data": (_shared(study), "the baskets to share"),
         "manifest": (Path(f"{_shared(study)}.manifest.json"), "what was verified, without rules"),
         "report": (study.place / "hide-report.html", "owner's report, with the rules: keep it"),
-        "rules": (study.place / "secret-rules.txt", "the rules that you picked: keep them secret"),
+        "rules": (study.place / "secret-rules.txt", "the rules that you chose: keep them secret"),
     }
 
 
@@ -241,9 +241,9 @@ def _sketching(study: Study) -> list[Field]:
     fields = [
         Field("model", "Guarantee", "choice", "delta", models,
               "what the number below limits"),
-        Field("delta", "delta", value="0.5", meaning="least variance of a guessed word: larger is "
-              "safer (for the first guarantee)"),
-        Field("k", "k", value="10", meaning="records whose sketches are alike (for the second)"),
+        Field("delta", "delta", value="0.5", meaning="for the first guarantee: least variance of a "
+              "guessed word; larger is safer"),
+        Field("k", "k", value="10", meaning="for the second: records with similar sketches"),
     ]  # fmt: skip
     if study.name.endswith((".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")):
         fields.insert(0, Field("text", "Column of texts", "choice", "", _columns(study)))
@@ -336,7 +336,7 @@ def _decoding(study: Study) -> list[Field]:
         Field("kind", "It is", "choice", "table", tuple((k, k) for k in kinds),
               "text is the text of a decision tree"),
         Field("values", "Your table", "choice", options=_choices(study),
-              meaning="its values are recognised; those of other sites stay aliases"),
+              meaning="its values are recognised; those from other sites stay aliases"),
     ]  # fmt: skip
 
 
@@ -355,15 +355,15 @@ _DRAWN = ("linked", "together")  # steps after which the tables are drawn
 
 
 def _reading(study: Study) -> list[Field]:
-    there = (("keep", f"keep {_LINKED} as it is"), ("replace", "replace it"))
+    there = (("keep", f"keep {_LINKED}"), ("replace", "replace it"))
     if not (study.place / _LINKED).is_file():
         return []
-    return [Field("policy", "The policy that is there", "choice", "keep", there)]
+    return [Field("policy", "The existing policy", "choice", "keep", there)]
 
 
 def _read_linked(study: Study, form: Form) -> list[str]:
     if (study.place / _LINKED).is_file() and form.get("policy") != "replace":
-        raise ParameterError(f"{_LINKED} is there already: choose to replace it, or go on")
+        raise ParameterError(f"{_LINKED} exists already: choose to replace it, or continue")
     study.place.mkdir(mode=0o700, exist_ok=True)  # nothing is written among the tables
     return ["inspect", ".", "-o", study.within(study.place / _LINKED), "--force"]
 
@@ -407,13 +407,13 @@ def set_linked_column(study: Study, place: int, kind: str | None, role: str | No
 
 
 def _condensing(study: Study) -> list[Field]:
-    return [Field("k", "Group size k", value="10", meaning="least people behind what is released"),
+    return [Field("k", "Group size k", value="10", meaning="people in the smallest group"),
             *_accepting(study, "together")]  # fmt: skip
 
 
 def _condense_linked(study: Study, form: Form) -> list[str]:
     if not (study.place / _LINKED).is_file():
-        raise ParameterError("read the tables first: the policy says how they lead to people")
+        raise ParameterError("read the tables first, to find how they lead to people")
     words = ["condense", ".", "-o", study.within(study.place / "together")]
     words += ["--policy", study.within(study.place / _LINKED), "--force"]
     words += ["--report", study.within(study.place / "together.html")]
@@ -450,11 +450,11 @@ def _ask(study: Study, form: Form) -> list[str]:
 
 _WORK: dict[str, tuple[Any, ...]] = {  # of each step: its fields, its command, what that leaves
     "linked": (_reading, _read_linked,
-        lambda s: {"policy": (s.place / _LINKED, "people, keys and roles: read and correct it")}),
+        lambda s: {"policy": (s.place / _LINKED, "people, keys and roles")}),
     "together": (_condensing, _condense_linked, _together_files),
     "estimate": (_asking, _ask, lambda s: {}),
     "mine": (_thresholds, _mine,
-        lambda s: {"rules": (s.place / "rules.csv", "all rules, for you only")}),
+        lambda s: {"rules": (s.place / "rules.csv", "all rules, for your eyes only")}),
     "hide": (_rules_to_pick, _hide, _hidden_files),
     "sketch": (_sketching, _sketch, _sketch_files),
     "summary": (_your_table, _summarise, _ending(".summary.json")),
@@ -485,7 +485,7 @@ FLOWS = (
 
 def stream(study: Study) -> dict[str, Any]:
     """Return what the state of a stream says, whether or not it is running."""
-    from tulle._commands._stream_status import status
+    from tulle._commands.stream import status
     from tulle.stream.condenser import StreamCondenser
 
     found, history = status(study.source), StreamCondenser.load(study.source).history_

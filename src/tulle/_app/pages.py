@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -62,20 +61,20 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
             Route("/t/{id}/data", of(_data)),
             Route("/t/{id}/inspect", _doing(_inspect), methods=["POST"]),
             Route("/t/{id}/first", _doing(_first), methods=["POST"]),
-            Route("/t/{id}/roles", of(_roles)),
+            Route("/t/{id}/roles", of(_page("roles"))),
             Route("/t/{id}/column", _doing(_column), methods=["POST"]),
             Route("/t/{id}/undo", _doing(_undo), methods=["POST"]),
             Route("/t/{id}/linked-column", _doing(_linked_column), methods=["POST"]),
-            Route("/t/{id}/context", of(_context)),
+            Route("/t/{id}/context", of(_page("context"))),
             Route("/t/{id}/context", _doing(_keep_context), methods=["POST"]),
-            Route("/t/{id}/explore", of(_explore)),
+            Route("/t/{id}/explore", of(_page("explore"))),
             Route("/t/{id}/explore", _doing(_start_explore), methods=["POST"]),
             Route("/t/{id}/points/{point}", of(_point)),
             Route("/t/{id}/points/{point}/report", of(_point_report)),
             Route("/t/{id}/points/{point}/charts/{chart}", of(_point_chart)),
             Route("/t/{id}/charts/{chart}", of(_chart)),
             Route("/t/{id}/compare", of(_compare)),
-            Route("/t/{id}/release", of(_release)),
+            Route("/t/{id}/release", of(_page("release"))),
             Route("/t/{id}/release", _doing(_start_release), methods=["POST"]),
             Route("/t/{id}/releases/{number:int}", of(_one_release)),
             Route("/t/{id}/releases/{number:int}/prove", _doing(_prove), methods=["POST"]),
@@ -99,20 +98,15 @@ def application(root: Path, *, limit: int = LIMIT) -> Starlette:
     return app
 
 
-@cache
-def _bundled() -> bytes:
-    from tulle._report.render import bundle
-
-    return bundle().encode()
-
-
 def _static(request: Request) -> Response:
     """Return a file of the app itself; their names are known, nothing else can be had."""
     name = request.path_params["name"]
     kinds = {"style.css": "text/css", "app.js": "text/javascript", "htmx.js": "text/javascript"}
     headers = {"Cache-Control": "private, max-age=3600"}  # no data in them
     if name == "vega.js":
-        return Response(_bundled(), media_type="text/javascript", headers=headers)
+        from tulle._report.render import bundle
+
+        return Response(bundle(), media_type="text/javascript", headers=headers)
     if name not in kinds:
         return _not_found(request, KeyError())
     path = Path(__file__).parent / "static" / name.replace("htmx.js", "htmx.min.js")
@@ -210,6 +204,17 @@ def _data(request: Request, study: Study) -> Response:
     return _live_page(request, study, "data", job=study.job("inspect"), header=header, **more)
 
 
+def _page(step: str) -> Answer:
+    """Make the page of a step of which there is something to show once the table was read."""
+
+    def answer(request: Request, study: Study) -> Response:
+        if not study.is_inspected:
+            return to(study, "data")
+        return _live_page(request, study, step, **getattr(views, step)(study))
+
+    return answer
+
+
 def _inspect(request: Request, study: Study, form: Form) -> Response:
     """Read the table; a policy that is there already is kept."""
     study.start_inspection()
@@ -231,12 +236,6 @@ def _first(request: Request, study: Study, form: Form) -> Response:
     if form.get("then") == "roles":
         return to(study, "roles")
     return to(study, f"releases/{study.start_release().number}")
-
-
-def _roles(request: Request, study: Study) -> Response:
-    if not study.is_inspected:
-        return to(study, "data")
-    return _live_page(request, study, "roles", **views.roles(study))
 
 
 def _column(request: Request, study: Study, form: Form) -> Response:
@@ -269,12 +268,6 @@ def _undo(request: Request, study: Study, form: Form) -> Response:
     return to(study, "roles")
 
 
-def _context(request: Request, study: Study) -> Response:
-    if not study.is_inspected:
-        return to(study, "data")
-    return _shown("context.html", study, step="context", **views.context(study))
-
-
 def _keep_context(request: Request, study: Study, form: Form) -> Response:
     from dataclasses import replace
 
@@ -304,19 +297,13 @@ def _limit(form: Form, name: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
-        raise ParameterError(f"the gate {name.replace('_', ' ')} must be a number") from None
+        raise ParameterError(f"the limit {name.replace('_', ' ')} must be a number") from None
     if not 0 <= value <= 1000:
-        raise ParameterError(f"the gate {name.replace('_', ' ')} must be from 0 to 100 %")
+        raise ParameterError(f"the limit {name.replace('_', ' ')} must be from 0 to 100 %")
     return round(value / 100, 6)
 
 
 # -- explore ----------------------------------------------------------------------------------
-
-
-def _explore(request: Request, study: Study) -> Response:
-    if not study.is_inspected:
-        return to(study, "data")
-    return _live_page(request, study, "explore", **views.explore(study))
 
 
 def _start_explore(request: Request, study: Study, form: Form) -> Response:
@@ -335,7 +322,7 @@ def _measured(study: Study, identity: str) -> Point:
     for point in [] if found is None else found.points:
         if point.id == identity:
             return point
-    raise DataError("this point was not measured with the present answers: go back to explore")
+    raise DataError("this result is not of the current answers: go back to Compare sizes")
 
 
 def _point(request: Request, study: Study) -> Response:
@@ -373,17 +360,11 @@ def _drawing(request: Request, rows_of: Callable[[str], views.Drawn | None]) -> 
 def _compare(request: Request, study: Study) -> Response:
     named = [request.query_params.get(word, "") for word in ("a", "b")]
     found = study.exploration()
-    _needs(found is not None, "nothing was measured yet with the present answers")
+    _needs(found is not None, "nothing has been measured yet with the current answers")
     return _shown("compare.html", study, step="explore", **views.compare(study, named))
 
 
 # -- release ----------------------------------------------------------------------------------
-
-
-def _release(request: Request, study: Study) -> Response:
-    if not study.is_inspected:
-        return to(study, "data")
-    return _shown("release.html", study, step="release", **views.release(study))
 
 
 def _start_release(request: Request, study: Study, form: Form) -> Response:

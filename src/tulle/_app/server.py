@@ -122,6 +122,3 @@ def _warm_up() -> None:
         from tulle._app import pictures  # noqa: F401
     finally:
         views.warm.set()
-    from tulle._report.render import bundle
-
-    bundle()

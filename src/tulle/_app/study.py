@@ -159,10 +159,10 @@ class Release:
         names = {
             "data": (self.data, "the release"),
             "manifest": (Path(f"{self.data}.manifest.json"), "how it was made, what was verified"),
-            "ledger": (ledger_path(self.data), "how far estimates lie: send it, for intervals"),
+            "ledger": (ledger_path(self.data), "makes intervals possible: send it"),
             "public": (report, "the public report: every figure rests on k people"),
             "report": (report, "your report: keep it with the data"),
-            "policy": (self.place / "policy.toml", "roles, context and gates"),
+            "policy": (self.place / "policy.toml", "roles, context and limits"),
             "log": (self.place / "run.json", "what was run, with the seed: keep it secret"),
             "script": (self.place / "again.sh", "makes and checks it again, with the seed"),
         }

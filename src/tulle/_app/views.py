@@ -54,7 +54,7 @@ def _templates() -> Any:
     found = environment("tulle._app")
     found.filters["duration"] = duration
     found.filters["bytes"] = _size
-    found.globals["steps"] = STEPS
+    found.globals |= {"steps": STEPS, "most_columns": 60}  # at once: all hundreds take seconds
     return found
 
 
@@ -95,15 +95,19 @@ def strip(study: Study) -> list[tuple[str, str, str]]:
     k = last[0].chosen.get("k") if last else None
     verdict = last[0].verdict if last else None
     return [
-        ("file", study.name, "the table that is protected"),
-        ("rows", f"{rows:,}" if rows else "not read yet", "records of the table"),
-        ("persons", f"{persons:,}" if persons else "not said yet", "whom groups count"),
-        ("k", str(k or "not chosen yet"), "least people in a group"),
-        ("gates", problem or (f"{count} set" if count else "none set"), "limits you set"),
+        ("file", study.name, "your table"),
+        ("rows", f"{rows:,}" if rows else "not read yet", "in the table"),
+        ("people", f"{persons:,}" if persons else "not said yet", "groups count people, not rows"),
+        ("k", str(k or "not chosen yet"), "people in the smallest group"),
+        (
+            "limits",
+            problem or (f"{count} set" if count else "none set"),
+            "on what an attack may reach",
+        ),
         (
             "verdict",
             verdict["privacy"]["level"] if verdict else "no release yet",
-            "what attacks on the last release found",
+            "on privacy, of the last release",
         ),
     ]
 
@@ -239,8 +243,8 @@ def explore(study: Study) -> dict[str, Any]:
     given = study.parameters("explore")
     more: dict[str, Any] = {
         "job": study.explore_job,
-        "sizes": ", ".join(str(k) for k in given.get("k", (3, 5, 10, 20, 50, 100))),
-        "methods": given.get("synthesis", ("shape", "uniform")),
+        "sizes": ", ".join(str(k) for k in given.get("k", (10, 20, 50))),
+        "methods": given.get("synthesis", ("shape",)),
         "found": None,
         "forecast": "",
     }

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tulle._attacks.records import Records
 from tulle._attacks.result import AttackResult, Scene, Tries
+from tulle._people import distinct_people
 from tulle._types import Flags, Floats, Ints
 
 BINS = 50
@@ -44,7 +45,7 @@ def singling_out(scene: Scene, rng: np.random.Generator) -> AttackResult | None:
         mine, released, *rest = np.split(_numbered(ranked, columns), ends)
         often = _times(mine, original.people)
         guesses = sum(_shown(mine, often, shuffled) for shuffled in rest[:_SHUFFLES])
-        alone = _holders(mine, original.people)[mine] == 1
+        alone = distinct_people(mine, original.people, int(mine.max()) + 1)[mine] == 1
         people.offer(alone, _shown(mine, often, released), guesses)
         if outside is not None and control is not None:
             theirs = rest[-1]
@@ -168,14 +169,6 @@ def _ranks(cells: NDArray[Any]) -> tuple[Ints, int]:
         return (np.cumsum(there) - 1)[cells], int(there.sum())
     values, ranks = np.unique(cells, return_inverse=True)
     return ranks.ravel().astype(np.int64), len(values)
-
-
-def _holders(combinations: Ints, people: Ints | None) -> Ints:
-    """Return by how many people each combination is held."""
-    if people is None:
-        return np.bincount(combinations)
-    width = int(people.max()) + 1
-    return np.bincount(np.unique(combinations * width + people) // width)
 
 
 def _times(combinations: Ints, people: Ints | None) -> Ints:

@@ -244,7 +244,6 @@ def attack_tables(
     known = truth if public is None else to_polars(public)
     rng = as_generator(random_state)
     results: list[AttackResult] = []
-    truth, known = (_with_pairs(table, seen.columns) for table in (truth, known))
     for name in seen.columns:
         if name not in truth.columns or seen[name].equals(truth[name]):
             continue
@@ -305,16 +304,6 @@ def _attack_codes(
         for known in KNOWN_PAIRS
     ]
     return [*found, order_matching(x, y, sample, name=codes.name)]
-
-
-def _with_pairs(table: pl.DataFrame, coded: Sequence[str]) -> pl.DataFrame:
-    """Return the table with a column for each pair that was coded together as ``first+second``."""
-    names = table.columns
-    pairs = [(f, s) for f in names for s in names if f != s and f"{f}+{s}" in coded]
-    return table.with_columns(
-        pl.struct(pl.col(pair).cast(pl.String)).struct.json_encode().alias("+".join(pair))
-        for pair in pairs
-    )
 
 
 def _any_left(series: pl.Series) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,7 +32,6 @@ class KafkaSource:
     """
 
     kind = "Kafka"
-    goes_back = True
 
     def __init__(
         self, address: str, *, follow: bool, position: Position | None, continued: bool = False
@@ -83,7 +81,8 @@ class KafkaSource:
 
     def read(self, most: int) -> Lines | None:
         texts: list[bytes | None] = []
-        places: list[list[int]] = []
+        numbers: list[int] = []
+        origins: list[str] = []
         size = 0
         while len(texts) < most and size < BLOCK:
             found = self.consumer.consume(min(most - len(texts), _AT_ONCE), timeout=PAUSE)
@@ -91,15 +90,14 @@ class KafkaSource:
                 text = self._taken(message)
                 if text is not None:
                     texts.append(text[0])
-                    places.append([message.partition(), message.offset()])
+                    numbers.append(message.offset())
+                    origins.append(f"{self.name}/{message.partition()}")
                     size += len(text[0] or b"")
             if not found or len(self.ended) == len(self.offsets):
                 break
         if texts:
-            numbers = [offset for _, offset in places]
             long = {at: TOO_LONG for at, text in enumerate(texts) if text is None}
-            origins = [f"{self.name}/{part}" for part, _ in places]
-            return Lines(texts, places, numbers, origins, long)
+            return Lines(texts, numbers, origins, long)
         if self.follow:
             return NO_LINES
         if len(self.ended) == len(self.offsets):
@@ -110,11 +108,6 @@ class KafkaSource:
 
     def header(self) -> bytes | None:
         return None
-
-    def again(self, places: Sequence[Any]) -> list[bytes | None]:
-        found = [self._message(int(part), int(offset)) for part, offset in places]
-        self._assign(self.offsets)
-        return found
 
     def notes(self) -> list[str]:
         return []
@@ -170,7 +163,7 @@ class KafkaSource:
                         f"'{self.name}' is not the topic that this state has read, or was "
                         "recreated. If it continues where that one ended, pass --restart continued"
                     )
-                self.goes_back, offset = False, low
+                offset = low
             lost += max(0, low - offset)
             offsets[part] = max(low, offset)
         if lost and not continued:
@@ -181,19 +174,6 @@ class KafkaSource:
         from confluent_kafka import TopicPartition
 
         self.consumer.assign([TopicPartition(self.name, p, at) for p, at in offsets.items()])
-
-    def _message(self, part: int, offset: int) -> bytes | None:
-        self._assign({part: offset})
-        until = time.monotonic() + _ANSWER
-        while time.monotonic() < until:
-            for message in self.consumer.consume(1, timeout=PAUSE):
-                if message.error() is None and message.offset() == offset:
-                    content = message.value() or b""
-                    return content if len(content) <= LONGEST else None
-        raise DataError(
-            f"the topic '{self.name}' no longer holds records that are waiting: keep messages "
-            "longer, or seal waiting records in the state with --key"
-        )
 
     def _expired(self, lost: int) -> DataError:
         return DataError(

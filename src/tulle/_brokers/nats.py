@@ -157,7 +157,6 @@ class NatsSource:
         self.name = names[0]
         self.subject = names[1] if len(names) > 1 else None
         self.follow = follow
-        self.goes_back = True
         self.sequence = 0
         self.failures = 0
         self.astray = False  # whether a message did not arrive, so that we must begin again
@@ -216,16 +215,6 @@ class NatsSource:
     def header(self) -> bytes | None:
         return None
 
-    def again(self, places: Sequence[int]) -> list[bytes | None]:
-        try:
-            found = [self._ask(self.streams.get_msg(self.name, seq=place)) for place in places]
-        except _Missing:
-            raise DataError(
-                f"the stream '{self.name}' no longer holds records that are waiting: keep "
-                "messages longer, or seal waiting records in the state with --key"
-            ) from None
-        return [_text(message.data) for message in found]
-
     def notes(self) -> list[str]:
         return []
 
@@ -264,7 +253,7 @@ class NatsSource:
         if numbers:
             self.sequence = numbers[-1]
         long = {at: TOO_LONG for at, text in enumerate(texts) if text is None}
-        return Lines(texts, numbers, numbers, [self.name] * len(numbers), long)
+        return Lines(texts, numbers, [self.name] * len(numbers), long)
 
     def _before_expired(self, numbers: Sequence[int], hole: int) -> int:
         """Count how many messages to keep if sequence numbers are missing from ``hole`` on.
@@ -352,9 +341,7 @@ class NatsSource:
             if continued:
                 self.sequence = max(self.sequence, info.state.first_seq - 1)
             self._refuse_expired(info)
-        elif continued:
-            self.goes_back = False
-        else:
+        elif not continued:
             raise self._another()
 
     def _another(self) -> DataError:

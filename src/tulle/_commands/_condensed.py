@@ -52,9 +52,10 @@ class Made(NamedTuple):
         return self.release.height
 
     @property
-    def k(self) -> int:
-        """The size of its groups."""
-        return int(getattr(self.condenser, "k_", self.condenser.k))
+    def k(self) -> int | None:
+        """The size of its groups; None where each record has a level."""
+        k = getattr(self.condenser, "k_", self.condenser.k)
+        return None if k is None else int(k)
 
 
 def rule_entries(condenser: Any, release: pl.DataFrame) -> list[dict[str, Any]]:

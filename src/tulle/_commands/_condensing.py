@@ -292,7 +292,7 @@ class Work(ABC):
         except TulleError:
             return None  # too few people for a release of a part of them
 
-    def chosen(self, k: int, climbed: Climbed) -> dict[str, Any]:
+    def chosen(self, k: int | None, climbed: Climbed) -> dict[str, Any]:
         """Return the k that is released, what was tried, and why it is this one."""
         if self.levelled:
             return {"k": None, "tried": [], "why": ""}

@@ -166,12 +166,6 @@ def plan_table(
     refuse_unused(sample.rows, columns, options)
     rows, known = without_opaque(sample.rows, columns)
     classes, person = class_column(known, rows), column_of(known, Role.PERSON)
-    asked = next((c.name for c in columns if c.closeness is not None), None)
-    if classes is not None and asked is not None:
-        raise ParameterError(
-            f"the column '{asked}' has a closeness to the whole table, and classes are condensed "
-            "in blocks of their own: raise --memory, or leave one of them out"
-        )
     condenser = condenser_of(known, classes, options.policy.rules, options)
     apart = None
     if options.holdout is not None:
@@ -193,23 +187,14 @@ class Strangers:
         self._apart = apart
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Take in those of a batch who are kept apart."""
         some, person = frame.filter(self._apart.among(frame)), self._apart.person
         keys = row_keys(some, 0) if person is None else person_keys(some[person], 0)
         self.records += some.height
         self.sample.add(some, keys)
 
     def merge(self, other: Strangers) -> None:
-        """Take in those who were found elsewhere."""
         self.records += other.records
         self.sample.merge(other.sample)
-
-
-class WrittenPart(NamedTuple):
-    """A part that lies in the folder of a release."""
-
-    name: str
-    entry: dict[str, Any]
 
 
 class PartWriter(NamedTuple):
@@ -219,15 +204,15 @@ class PartWriter(NamedTuple):
     columns: list[str]  # in their order
     dialect: Dialect | None  # of CSV
 
-    def write(self, folder: Path, number: int, frame: pl.DataFrame) -> WrittenPart:
-        """Write a part."""
+    def write(self, folder: Path, number: int, frame: pl.DataFrame) -> tuple[str, dict[str, Any]]:
+        """Write a part; return its name, and what the manifest says of it."""
         if not folder.is_dir():
             raise DataError("a worker does not see the folder of the release: it must be shared")
         frame = frame.select(name for name in self.columns if name in frame.columns)
         name = f"part-{number:05d}{_suffix(self.output)}"
         put = partial(put_table, frame, name=name, dialect=self.dialect)
         entry = write_part(folder, name, frame.height, put)
-        return WrittenPart(name, entry)
+        return name, entry
 
 
 @dataclass
@@ -287,7 +272,7 @@ class PartsMade:
             )  # fmt: skip
             manifest, audit = self._judged(made)
             report.enter_context(job.reported(audit))
-            return manifest, {part.name: part.entry for part in made.parts}
+            return manifest, dict(made.parts)
 
         names_of = options.naming(rules=f"{options.policy_file}: [rules]", **table.names)
         with names_of, ExitStack() as report:
@@ -312,7 +297,8 @@ class PartsMade:
             accepted_risk=job.accepted,
             limits=[_attacked(made)],
         )
-        chosen = {"k": here.k, "tried": [], "why": "nothing was attacked to choose it by"}
+        why = "nothing was attacked to choose it by"
+        chosen: dict[str, Any] = {"k": here.k, "tried": [], "why": why}
         manifest = manifest_of(here, self.entry, table.columns, apart, chosen)
         counts = {"released": made.released, "blocks": len(made.blocks)}
         summary = summary_of(made, tables, apart, audit) | counts | {"records": made.records}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,7 +44,7 @@ LIMITS = (
     "Duplicates: equal records have equal sketches, or one is a prefix of the other.",
 )
 RECORDS = 20_000  # looked at
-QUICK_RECORDS = 2_000  # for a verdict without a report, and in the search
+QUICK_RECORDS = 2_000  # for a verdict without a report or a search
 _COLUMNS = 50_000  # that the reconstruction looks for
 _KNOWN = 20  # people that the intruder of the report knows
 _TARGETS = 100  # records that the report tries to reconstruct
@@ -117,7 +118,11 @@ def audited(
     matrix = records.matrix
     errors = dot_errors(sketches, matrix, rng)
     signs = signs_of(sketcher, records, sketches.shape[1])
-    attacks, with_key = attacks_of(sketches, matrix, signs, rng) if attacked else ({}, None)
+    attacks = attacks_of(sketches, matrix, signs, rng) if attacked else {}
+    with_key = None
+    if attacked:
+        sought = matrix[:, signs.columns]
+        with_key = _reconstructed(sketches, sought, signs.table, rng, "the signs of the key")
     hidden = int(np.sum(lengths == 0))
     rows: list[Promise] = [
         {"name": name, "asked": True, "found": holds, "holds": bool(holds)}
@@ -144,7 +149,7 @@ def audited(
             "sections": [
                 _error_section(errors),
                 _component_section(lengths),
-                *([] if with_key is None else [_key_section(with_key)]),
+                *([] if with_key is None else [_key_section(with_key.to_dict())]),
             ],
             "untried": UNAUDITED,
             "limits": list(LIMITS),
@@ -200,35 +205,33 @@ def signs_of(sketcher: Sketcher, records: SparseRecords, components: int) -> Sig
 
 def attacks_of(
     sketches: Sketches, matrix: Any, signs: Signs, rng: np.random.Generator
-) -> tuple[dict[str, AttackFigures], AttackFigures]:
-    """Return what intruders without the key get, and what one with the key gets."""
-    from tulle._attacks.sketches import (
-        signs_guessed,
-        signs_learnt,
-        sketch_linkage,
-        sketch_reconstruction,
-    )
+) -> dict[str, AttackFigures]:
+    """Return what intruders without the key get."""
+    from tulle._attacks.sketches import signs_guessed, signs_learnt, sketch_linkage
 
     seen = np.flatnonzero(~sketches.suppressed)
     known = rng.choice(seen, min(_KNOWN, len(seen) // 2), replace=False)
     guessed = signs_guessed(len(signs.columns), sketches.shape[1], rng)
     learnt = signs_learnt(sketches, matrix, known)[signs.columns] if len(known) else guessed
-    sought = matrix[:, signs.columns]
-
-    def reconstructed(table: npt.NDArray[Any], holder: str) -> AttackResult:
-        return sketch_reconstruction(sketches, sought, table, rng, attempts=_TARGETS, holder=holder)
-
+    made = partial(_reconstructed, sketches, matrix[:, signs.columns], rng=rng)
     people = f"{len(known)} people known"
     results = {
         "sketch_linkage:no person known": sketch_linkage(sketches, matrix, rng),
         f"sketch_linkage:{people}": sketch_linkage(sketches, matrix, rng, known=known),
-        "sketch_reconstruction:no key": reconstructed(guessed, "a guess of the signs"),
-        f"sketch_reconstruction:{people}": reconstructed(
-            learnt, f"signs learnt from {len(known)} known people"
+        "sketch_reconstruction:no key": made(guessed, holder="a guess of the signs"),
+        f"sketch_reconstruction:{people}": made(
+            learnt, holder=f"signs learnt from {len(known)} known people"
         ),
     }
-    with_key = reconstructed(signs.table, "the signs of the key").to_dict()
-    return {name: {**result.to_dict(), "name": name} for name, result in results.items()}, with_key
+    return {name: {**result.to_dict(), "name": name} for name, result in results.items()}
+
+
+def _reconstructed(
+    sketches: Sketches, sought: Any, signs: npt.NDArray[Any], rng: np.random.Generator, holder: str
+) -> AttackResult:
+    from tulle._attacks.sketches import sketch_reconstruction
+
+    return sketch_reconstruction(sketches, sought, signs, rng, attempts=_TARGETS, holder=holder)
 
 
 def _error_section(errors: DotErrors) -> Section:
@@ -305,7 +308,8 @@ def find_settings(
     """
     from tulle.sketch._records import SparseRecords, unit_rows
 
-    rows = np.sort(rng.permutation(records.matrix.shape[0])[:QUICK_RECORDS])
+    # as many as the finished sketches are judged by: among fewer, people are easier to find
+    rows = np.sort(rng.permutation(records.matrix.shape[0])[:RECORDS])
     drawn = SparseRecords(records.matrix[rows], records.terms)
     drawn = unit_rows(drawn) if parameters.get("normalize") else drawn
     labels = None if beside is None else beside[rows]
@@ -395,7 +399,7 @@ def _try(
     if len(released) > 1:
         seen, part = sketches[released], Some(records.matrix[released], records.terms)
         signs = signs_of(sketcher, part, seen.shape[1])
-        attacks, _ = attacks_of(seen, part.matrix, signs, rng)
+        attacks = attacks_of(seen, part.matrix, signs, rng)
         row["median_components"] = float(np.median(seen.lengths))
         row["neighbour_recall"] = float(neighbour_recall(seen, part.matrix, rng))
         kept = labels_kept(seen, part.matrix, beside, released, rng)

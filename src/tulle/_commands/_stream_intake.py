@@ -1,4 +1,4 @@
-"""Lines in, records condensed: typing, refusing, and the positions of waiting records."""
+"""Lines in, records condensed: typing and refusing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from tulle.condense._levels import level_problems
 from tulle.errors import DataError, OutputExists, PrivacyError
 from tulle.io._text import Reasons, TypedRecords
 from tulle.stream import StreamCondenser
-from tulle.stream._checkpoints import StreamTally, Whereabouts, changed
+from tulle.stream._checkpoints import StreamTally
 from tulle.stream._records import RecordReader
-from tulle.stream._saved import Owed, resupply
 from tulle.stream._sources import Lines, Source
 from tulle.table._codecs import Problem, first_reasons
 from tulle.table._encoder import unfit_values
@@ -79,7 +78,6 @@ class Intake:
         self.settings = settings
         self.condenser: StreamCondenser | None = None
         self.initial = _Initial()
-        self.waiting = Whereabouts()
         self.began_with = 0  # records, if it was in this run
         # lines read and refused when the share of these was last judged
         self.judged = (self.tally.read, self.tally.rejected)
@@ -93,16 +91,6 @@ class Intake:
             wanted = self.settings.options.init
             return f"{self.initial.records:,} of the first {wanted:,} records"
         return f"{counted(self.seen, 'record')}"
-
-    def resume(self, condenser: StreamCondenser, owed: list[Owed], source: Source) -> None:
-        """Continue with a condenser; waiting records are read from the source again."""
-        texts = self.waiting.read_again(owed, source)
-        if owed:
-            records = self.settings.leveled(self.reader.records(texts).frame)
-            if records.height != len(owed):
-                raise changed(source)
-            resupply(condenser, owed, self.settings.parted(records)[0])
-        self.condenser = condenser
 
     def take(self, lines: Lines) -> None:
         """Condense lines, or keep them until the initial records are complete."""
@@ -195,7 +183,6 @@ class Intake:
             problems += unfit_values(frame, Schema(self.settings.columns))
         wrong = first_reasons(problems)
         fine = np.setdiff1d(np.arange(frame.height), list(wrong))
-        before = self.seen
         if self.condenser is not None and len(fine):
             taken = frame[fine] if wrong else frame
             far = self.condenser._take_fine(*self.settings.parted(taken))
@@ -204,9 +191,8 @@ class Intake:
             wrong = self._note_keys(records, wrong)
         if wrong:
             refused |= {int(places[row]): reason for row, reason in wrong.items()}
-            places = places[np.setdiff1d(np.arange(frame.height), list(wrong))]
-        condenser = self.condenser or self._start(frame[fine], refused)
-        self.waiting.keep(condenser.waiting_numbers(), before, places, lines)
+        if self.condenser is None:
+            self._start(frame[fine], refused)
         for place in sorted(refused):
             self.rejects.add(lines.origins[place], lines.numbers[place], refused[place])
 
@@ -221,7 +207,7 @@ class Intake:
             reason = f"the class in column '{classes}' is missing"
             yield Problem(is_missing(frame[classes]), reason, "give every record a class")
 
-    def _start(self, frame: pl.DataFrame, refused: Reasons) -> StreamCondenser:
+    def _start(self, frame: pl.DataFrame, refused: Reasons) -> None:
         condenser = self.settings.condenser(frame.height, self.settings.options.seed)
         condenser.partial_fit(*self.settings.parted(frame))
         if not len(condenser.counts_):
@@ -232,7 +218,6 @@ class Intake:
             )
         self.began_with = frame.height
         self.condenser = condenser
-        return condenser
 
     def reread(self, source: Source, most: int) -> pl.DataFrame:
         """Return the first records of a source that was opened at its beginning, without refusals.

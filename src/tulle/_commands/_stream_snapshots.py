@@ -15,7 +15,6 @@ from tulle._attacks.snapshots import Snapshots, snapshots_by_fresh_rows, snapsho
 from tulle._commands._columns import column_entries, unit_of
 from tulle._commands._decision import with_verdict
 from tulle._commands._stream_settings import Settings
-from tulle._commands._stream_status import sizes_told
 from tulle._moments import GroupMoments
 from tulle._plurals import counted
 from tulle._random import as_generator
@@ -37,6 +36,14 @@ from tulle.table.split import units_of
 # What may be shown of the groups: of those that snapshots show, not of the stream's own. One
 # newcomer can make a group split while snapshots still hold it back: the bytes of the next one
 # stay the same, and what is said with them must stay the same, too.
+
+
+def sizes_told(counts: Ints) -> dict[str, int]:
+    return {
+        "groups": len(counts),
+        "smallest_group": int(counts.min()),
+        "largest_group": int(counts.max()),
+    }
 
 
 def shown_sizes(condenser: StreamCondenser, policy: str) -> dict[str, int]:

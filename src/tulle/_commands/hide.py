@@ -139,7 +139,6 @@ class Hiding(Options):
     lookahead: str | None = None  # of swa: always
     interval: str | None = None  # of blocking: middle
     support_of: str = "rule"  # what the minimum support is of when rules are chosen
-    additions: bool = False
     basket: str | None = None
     item: str | None = None
     shuffle: bool = False
@@ -152,7 +151,7 @@ _ONE_FOR_ONE = (
 _BELOW = "Every rule that was to be hidden is below its thresholds, counted in the release."
 _MEASURES = ("support", "confidence")
 _OF_METHOD = {"swa": ("window", "victim", "lookahead"), "blocking": ("interval",)}
-_PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure", "additions")
+_PARAMETERS = ("method", "min_support", "min_confidence", "margin", "disclosure")
 
 
 def hide(
@@ -344,15 +343,14 @@ class _HideRun(NamedTuple):
     def _page(self, summary: dict[str, Any], report: Report, attacks: Any = None) -> Audit:
         """Make the report of what was verified, and of the attacks."""
         hidden, held = summary["rules_hidden"], _held(self.wishes, self.options)
-        untried = (
-            "give --min-support and --min-confidence, which a recovery of the rules needs, and do "
-            "not --stream"
-        )
+        untried = "give --min-support and --min-confidence, which a recovery of the rules needs"
         if self.options.method == "blocking":
             untried = (
                 "fill the unknown cells in by the toss of a coin, mine that, and see whether the "
                 "rules come back: no attack is made on blocked cells"
             )
+        elif self.options.min_support is not None:
+            untried = "hide the rules of a part of the baskets without --stream, which is attacked"
         guarantee: Guarantee = {
             "text": "Counted again in the finished release before it was written.",
             "rows": [{"name": held, "asked": hidden, "found": hidden, "holds": True}],
@@ -483,8 +481,8 @@ def _check_stream(source: FilePath, output: FilePath, wishes: RuleFile, options:
         raise ParameterError(
             "--basket, --item and --keep are for tables: FIMI files have no columns"
         )
-    if wishes.keep or options.shuffle or options.additions:
-        raise ParameterError("--stream cannot shuffle, keep itemsets or add items")
+    if wishes.keep or options.shuffle:
+        raise ParameterError("--stream cannot shuffle or keep itemsets")
 
 
 def _summary(hider: RuleHider, released: Transactions, outcome: dict[str, int]) -> dict[str, Any]:
@@ -558,7 +556,7 @@ def _notes(options: Hiding, summary: dict[str, Any]) -> list[str]:
             f"{counted(summary['rules_below_already'], 'rule', 'was')} below the thresholds "
             "before: nothing had to be done. Check that the thresholds are those of a miner"
         )
-    if options.method == "algo1a" or options.additions:
+    if options.method == "algo1a":
         notes.append(
             "items may have been added: the release may state things about people that are not true"
         )

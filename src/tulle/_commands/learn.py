@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tulle._checks import check_int
+from tulle._checks import check_int, check_real
 from tulle._commands._columns import plan_columns, without_opaque
 from tulle._commands._decision import Done
 from tulle._commands._options import Options, resolve
@@ -19,7 +20,7 @@ from tulle._random import as_generator
 from tulle._types import FilePath
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
-from tulle.errors import DataError, ParameterError, nearest_name
+from tulle.errors import DataError, ParameterError, PrivacyWarning, nearest_name
 from tulle.io.read import open_table, read_like, read_table
 from tulle.io.write import write_table
 from tulle.keys import SecretKey
@@ -37,6 +38,7 @@ class Learning(Options):
 
     neighbours: int | None = None  # to list; of a classifier of sketches: 25 that vote
     classes: str | None = None  # the field that has them
+    within: float | None = None  # of classes that are numbers: how far off is still right
     clusters: int | None = None
     estimate: str | None = None  # a file of words
     k: int = 10  # of the groups of a table
@@ -67,7 +69,9 @@ def learn(
     with options.naming(n_clusters="--clusters", n_neighbors="--neighbours"):
         is_sketches = Path(source).suffix == ".parquet" and "sketch" in open_table(source).schema
         if not is_sketches:
-            summary, found = _from_groups(source, new, options, rng)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)  # of drawn records: none is drawn
+                summary, found = _from_groups(source, new, options, rng)
         elif words is not None and key_file is not None:
             summary, found = _estimated(Sketches.load(source), words, key_file)
         elif options.classes is not None:
@@ -92,6 +96,10 @@ def _refuse_contradictions(options: Learning, new: Any, key_file: Any) -> None:
         raise ParameterError("give one of --neighbours, --classes, --clusters and --estimate")
     if (options.estimate is None) != (key_file is None):
         raise ParameterError("--estimate needs --key-file, and nothing else does: give both")
+    if options.within is not None:
+        check_real("learn", "within", options.within, 0)
+        if options.classes is None:
+            raise ParameterError("--within is for --classes that are numbers: give both")
     if new is not None and options.classes is None:
         raise ParameterError("--new names records whose --classes are to be told: give both")
 
@@ -128,7 +136,8 @@ def _classified(
     hidden = np.flatnonzero(asked.suppressed)  # nothing is known of them: as in the paper, a draw
     told[hidden] = [rng.choice(model.classes_, p=shares[row]) for row in hidden]
     truth = labels.filter(test) if new is None else None
-    return _told(told, truth, shares.max(axis=1), len(train), np.flatnonzero(test))
+    sure = shares.max(axis=1)
+    return _told(told, truth, sure, len(train), np.flatnonzero(test), options.within)
 
 
 def _told(
@@ -137,16 +146,21 @@ def _told(
     sure: npt.NDArray[np.float64] | None,
     trained: int,
     rows: npt.NDArray[np.int64],
+    within: float | None,
 ) -> tuple[dict[str, Any], pl.DataFrame]:
     """Return classes as a table, and how many of them are right where that is known."""
     places = np.arange(len(told)) if truth is None else rows
     found = pl.DataFrame({"record": places + 1, "class": told})
+    if within is not None and not found["class"].dtype.is_numeric():
+        raise ParameterError("--within is for --classes that are numbers, and these are none")
     if sure is not None:
         found = found.with_columns(share=pl.Series(sure))
     summary: dict[str, Any] = {"records_learnt_from": trained, "records_classified": len(told)}
     if truth is not None:
         kept = truth.is_not_null()
         right = (found["class"] == truth).filter(kept)
+        if within is not None:
+            right = ((found["class"] - truth).abs() <= within).filter(kept)
         sizes = truth.drop_nulls().value_counts()["count"].to_numpy()
         usual = float(sizes.max(initial=0)) / max(int(sizes.sum()), 1)
         summary |= {"accuracy": right.mean(), "largest_class": usual}
@@ -254,9 +268,10 @@ def _from_groups(
     apart = rng.permutation(table.height) % _APART == 0
     train = table if new is not None else table.filter(~apart)
     template = Condenser(columns=others, random_state=rng)
-    model = GroupClassifier(ClassCondenser(template, k=options.k))
+    # a class of fewer than k people is nothing that could be told of anybody
+    model = GroupClassifier(ClassCondenser(template, k=options.k, small_classes="suppress"))
     model.fit(train.drop(field), train[field])
     asked = table.filter(apart) if new is None else read_like(new, table.drop(field), source)
     told = model.predict(asked.drop(field, strict=False))
     truth = asked[field] if new is None else None
-    return _told(told, truth, None, train.height, np.flatnonzero(apart))
+    return _told(told, truth, None, train.height, np.flatnonzero(apart), options.within)

@@ -28,7 +28,7 @@ LIMITS = (
     "all baskets they prove that the pair is frequent, whatever is left out.",
     "A receiver who knows the usual strength of a rule may notice that it is missing.",
 )
-_OF_BASKETS = ("method", "margin", "disclosure", "window", "victim", "additions", "shuffle")
+_OF_BASKETS = ("method", "margin", "disclosure", "window", "victim", "shuffle")
 
 
 class Shared(NamedTuple):

@@ -91,8 +91,7 @@ def encode(
     shared = load_agreement(agreement, passphrase, key_file, release)
     held = held_columns(shared.columns, read_schema(source).names())
     hidden = [c for c in held if not isinstance(c, Dropped | Plain | Matched)]  # worth an attack
-    names = [name for column in hidden for name in column.sources]
-    known = None if public is None else read_table(public, names)
+    known = None if public is None else read_table(public, [c.name for c in hidden])
     rng = as_generator(seed)  # one for all batches: they must not draw alike
     codec = SiteCodec(shared, outside="clamp" if clamp else "error", random_state=rng)
     counts = {"records": 0}
@@ -183,12 +182,7 @@ def _audited(
     target = next(iter([*targets, *(column.name for column in named)]), None)
     if target is None:
         return attacks, {}
-    mined = plain.select(
-        name
-        for column in held
-        if not isinstance(column, Dropped | Matched)
-        for name in column.sources
-    )
+    mined = plain.select(c.name for c in held if not isinstance(c, Dropped | Matched))
     return attacks, same_answers(mined, codes, target, as_generator(seed))
 
 

@@ -7,7 +7,6 @@ people hold other columns of the same ones: these go next to each other, by pseu
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -98,15 +97,16 @@ def _union(parts: Sequence[_Part]) -> _Joined:
     schema = _schema(parts)
     records = sum(part.records for part in parts)
     manifest = _manifest(UNION, parts, records, first.columns, "one schema, no table twice")
-    aliases = _Aliases([n for n, entry in first.columns.items() if entry["coded"] == "alias"])
+    aliased = [name for name, entry in first.columns.items() if entry["coded"] == "alias"]
+    seen_aliases: list[pl.DataFrame] = []
 
     def done() -> Done:
         rows = [{"table": os.fspath(part.source), "records": part.records} for part in parts]
         facts = {"fingerprint": first.fingerprint, "records": records}
-        compared = aliases.rows()
+        compared = _compared(aliased, seen_aliases) if seen_aliases else []
         return Done(facts, {"joined": rows, "aliases": compared}, _notes(compared), unmeasured())
 
-    return _Joined(manifest, _batches(parts, schema, aliases), done)
+    return _Joined(manifest, _batches(parts, schema, aliased, seen_aliases), done)
 
 
 def _people(parts: Sequence[_Part], by: str) -> _Joined:
@@ -157,41 +157,26 @@ def _manifest(
     )
 
 
-class _Aliases:
-    """Which aliases of each column occur at which site: one site's own ways of writing show here.
+def _compared(names: Sequence[str], seen: Sequence[pl.DataFrame]) -> list[dict[str, Any]]:
+    """Return for each column how many aliases there are, and how many at one site only.
 
-    Values cannot be compared, for nobody here can read them.
+    One site's own ways of writing show here: values cannot be compared, for nobody can read them.
     """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.sites: dict[str, list[dict[str, int]]] = {name: [] for name in names}
-
-    def begin(self) -> None:
-        for found in self.sites.values():
-            found.append({})
-
-    def count(self, codes: pl.DataFrame) -> None:
-        for name, sites in self.sites.items():
-            counts = codes[name].drop_nulls().value_counts()
-            for alias, records in counts.iter_rows():
-                sites[-1][alias] = sites[-1].get(alias, 0) + int(records)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return for each column how many aliases there are, and how many at one site only."""
-        rows = []
-        for name, sites in self.sites.items():
-            everywhere = Counter(alias for site in sites for alias in site)
-            alone = {alias for alias, count in everywhere.items() if count == 1}
-            records = sum(n for site in sites for alias, n in site.items() if alias in alone)
-            rows.append(
-                {
-                    "column": name,
-                    "aliases": len(everywhere),
-                    "at_one_site_only": len(alone),
-                    "records_with_these": records,
-                }
-            )
-        return rows
+    sites, records = pl.col("site").n_unique(), pl.col("records").sum()
+    found = pl.concat(seen).group_by("column", "alias").agg(sites, records)
+    rows = []
+    for name in names:
+        own = found.filter(pl.col("column") == name)
+        alone = own.filter(pl.col("site") == 1)
+        rows.append(
+            {
+                "column": name,
+                "aliases": own.height,
+                "at_one_site_only": alone.height,
+                "records_with_these": int(alone["records"].sum()),
+            }
+        )
+    return rows
 
 
 def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -206,20 +191,24 @@ def _notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _batches(
-    parts: Sequence[_Part], schema: pl.Schema, aliases: _Aliases
+    parts: Sequence[_Part], schema: pl.Schema, names: Sequence[str], aliases: list[pl.DataFrame]
 ) -> Iterator[pl.DataFrame]:
-    """Yield the codes of one table after another; raise if one differs from its manifest."""
+    """Yield the codes of one table after another; raise if one differs from its manifest.
+
+    How often each alias occurs at each site goes into ``aliases``.
+    """
     seen: dict[tuple[int, int], FilePath] = {}
     with bar("Joining", len(parts)) as advance:
-        for part in parts:
+        for site, part in enumerate(parts):
             records = content = 0
-            aliases.begin()
             for batch in read_batches(part.source):
                 codes = batch.select(schema.names()).cast(schema)
                 records += codes.height
                 hashes = codes.hash_rows(seed=0).to_numpy()
                 content += int(np.sum(hashes, dtype=np.uint64))
-                aliases.count(codes)
+                named = codes.select(names).unpivot(variable_name="column", value_name="alias")
+                counts = named.drop_nulls().group_by("column", "alias").len("records")
+                aliases.append(counts.with_columns(site=pl.lit(site)))
                 yield codes
             _refuse_other_height(part, records)
             # the same records in any order, name and format

@@ -230,7 +230,8 @@ def _typed(column: Column, types: Mapping[str, Any]) -> Column:
     """Return a column as sites code it, by its type: they know no special values and no forms."""
     kind = column.kind
     if kind in (*MEASURED, Kind.ORDERED) and not types[column.name].is_numeric():
-        kind = Kind.DATETIME if types[column.name].is_temporal() else Kind.CATEGORY
+        dated = types[column.name] == pl.Date or isinstance(types[column.name], pl.Datetime)
+        kind = Kind.DATETIME if dated else Kind.CATEGORY
     elif kind is Kind.ORDERED:
         kind = kind_of(types[column.name])
     return Column(column.name, kind, column.role, reason=column.reason)

@@ -6,9 +6,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,7 @@ from tulle._commands._columns import unit_notes
 from tulle._commands._decision import Done, Refused, check_accepted
 from tulle._commands._sources import signing_key, writing_beside
 from tulle._commands._stream_settings import Settings
-from tulle._commands._stream_status import LEFT_OUT, counts_of, write_metrics
-from tulle._files import refuse_existing
+from tulle._files import atomic_write, refuse_existing
 from tulle._plurals import counted
 from tulle._progress import bar, log
 from tulle._random import seed_policy
@@ -26,10 +26,11 @@ from tulle._report.model import Result, Verdict
 from tulle.auditing.audit import Audit
 from tulle.errors import DataError, TulleError
 from tulle.keys import SecretKey, SigningKey
-from tulle.table.schema import Schema
+from tulle.table.schema import Column, Role, Schema
 
 if TYPE_CHECKING:  # loaded where they are used: a wrong file name is answered at once
     from tulle._commands._stream_intake import Intake
+    from tulle.stream import StreamCondenser
     from tulle.stream._checkpoints import Checkpoint, Resumption, StreamTally
     from tulle.stream._sources import Lines, Position, Source
 
@@ -125,6 +126,87 @@ def check_places(
         taken[path] = f"the file of {option}"
 
 
+# What the owner of a stream sees from outside: its status, and metrics for a monitor.
+
+LEFT_OUT = (Role.IDENTIFIER, Role.PERSON, Role.IGNORED)  # roles of columns in no snapshot
+
+# What is counted, and whether it only ever grows.
+_METRICS = {
+    "read": ("counter", "Lines read from the source."),
+    "seen": ("counter", "Records that the stream has taken."),
+    "condensed": ("gauge", "Records in groups."),
+    "waiting": ("gauge", "Records that no group may take yet."),
+    "groups": ("gauge", "Groups of the stream."),
+    "smallest_group": ("gauge", "Records in the smallest group."),
+    "rejected": ("counter", "Lines that were refused."),
+    "surplus_keys": ("counter", "Records with keys that the initial records do not have."),
+    "lacking_keys": ("counter", "Records without a key that all initial records have."),
+    "snapshots": ("counter", "Snapshots written."),
+    "shown": ("gauge", "Records seen when the last snapshot was written."),
+}
+
+
+def status(state: str | os.PathLike[str], key: SecretKey | None = None) -> dict[str, Any]:
+    """Show the counts of a stream from its state, running or not; the key next to it by default."""
+    from tulle.stream._checkpoints import Checkpoint, is_running
+
+    checkpoint = Checkpoint(state, key=key)
+    if not checkpoint.exists():
+        raise DataError(f"{state} does not exist: a stream writes it after its initial records")
+    condenser, beside = checkpoint.read()
+    saved = datetime.fromtimestamp(Path(state).stat().st_mtime, UTC)
+    columns = [Column.from_json(entry["column"]) for entry in beside.settings["columns"]]
+    return {
+        "state": str(state),
+        "running": is_running(state),
+        "saved": saved.isoformat(timespec="seconds"),
+        **counts_of(condenser, beside.tally),
+        "snapshots": beside.tally.snapshots,
+        "shown": beside.tally.shown,
+        "k": condenser.k,
+        "source": beside.place,
+        "left_out": Schema(columns).named(*LEFT_OUT),
+    }
+
+
+def counts_of(condenser: StreamCondenser | None, tally: StreamTally) -> dict[str, Any]:
+    """Count lines, records and groups so far."""
+    from tulle._commands._stream_snapshots import sizes_told
+
+    counts = {"read": tally.read, "seen": 0 if condenser is None else condenser.n_seen_}
+    if condenser is not None:
+        sizes = condenser.counts_
+        counts |= {
+            "condensed": int(sizes.sum()),
+            "waiting": condenser.n_waiting_,
+            **sizes_told(sizes),
+        }
+    return counts | {
+        "rejected": tally.rejected,
+        "surplus_keys": tally.surplus_keys,
+        "lacking_keys": sum(tally.lacking_keys.values()),
+    }
+
+
+def write_metrics(
+    path: str | os.PathLike[str], state: str | os.PathLike[str], counts: Mapping[str, Any]
+) -> None:
+    """Replace a text file of metrics, as the node exporter of Prometheus collects it."""
+    name = str(state).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    lines = []
+    for word, (kind, meaning) in _METRICS.items():
+        if word not in counts:
+            continue
+        metric = f"tulle_stream_{word}" + ("_total" if kind == "counter" else "")
+        lines.append(f"# HELP {metric} {meaning}\n# TYPE {metric} {kind}\n")
+        lines.append(f'{metric}{{state="{name}"}} {counts[word]}\n')
+    metric = "tulle_stream_saved_timestamp_seconds"
+    lines.append(f"# HELP {metric} When the state was last saved.\n# TYPE {metric} gauge\n")
+    lines.append(f'{metric}{{state="{name}"}} {int(datetime.now(UTC).timestamp())}\n')
+    with atomic_write(path, force=True) as file:
+        file.write("".join(lines).encode())
+
+
 # Ctrl-C and SIGTERM: the batch at hand is finished and saved first.
 
 
@@ -149,23 +231,14 @@ def asked_to_stop() -> Iterator[list[int]]:
 # What a run tells its owner in the end, beside counts.
 
 
-def notes_of(intake: Intake, source: Source | None, *, sealed: bool) -> list[str]:
-    """Return what else the owner should know, in sentences without data.
-
-    ``sealed``: the state holds the records that wait.
-    """
+def notes_of(intake: Intake, source: Source | None) -> list[str]:
+    """Return what else the owner should know, in sentences without data."""
     notes = [
         f"Stopped after {intake.progress()} (--init): nothing was written, and the next run "
         "starts from the beginning"
     ]
     if intake.condenser is not None:
         notes = [*intake.condenser.notes_, *_notes_of_columns(intake)]
-        waiting = intake.condenser.n_waiting_
-        if waiting and not sealed and source is not None and not source.goes_back:
-            notes.append(
-                f"{source.name} cannot deliver {counted(waiting, 'waiting record')} again, and the "
-                "state does not hold them: without --key no later run can resume from it"
-            )
     if source is not None:
         notes += source.notes()
     tally = intake.tally
@@ -245,7 +318,7 @@ def stream(
 
     from tulle.stream._checkpoints import Checkpoint, locked
 
-    checkpoint = Checkpoint(state, key=key, plain_waiting=plain_waiting)
+    checkpoint = Checkpoint(state, key=key, plain=plain_waiting)
     with locked(state):
         run = _Run(checkpoint, Path(output), settings, signer, metrics, accepted, force)
         try:
@@ -296,7 +369,7 @@ class _Run:
         saved: Resumption | None = None
         self.tally = StreamTally()
         if self.checkpoint.exists():
-            condenser, saved, owed = self.checkpoint.read()
+            condenser, saved = self.checkpoint.read()
             self.tally = saved.tally
         made = self.tally.snapshots + self.tally.owes_snapshot
         check_folder(self.output, made=made, force=self.force)
@@ -321,8 +394,7 @@ class _Run:
             refused = Rejects(rejects, self.tally, fresh=saved is None and not self.force)
         self.intake = Intake(reader, refused, self.settings)
         if saved is not None:
-            self.intake.waiting.restore(saved.waiting)
-            self.intake.resume(condenser, owed, self.source)
+            self.intake.condenser = condenser
             self.resumed_at = self.intake.seen
 
     def loop(self, stop: list[int], report: Callable[[], None]) -> None:
@@ -343,8 +415,8 @@ class _Run:
             report()
             if not began and self.intake.condenser is not None:
                 self._save()
-        brought_once = not self.source.goes_back and self.intake.initial.records > 0
-        if self.intake.condenser is None and (brought_once or not stop):
+        piped = self.opened[0] == "-" and self.intake.initial.records > 0  # nobody has them again
+        if self.intake.condenser is None and (piped or not stop):
             self.intake.begin()
         with self._saved_on_error():
             self.intake.judge_rejects(ended=not stop)
@@ -376,7 +448,7 @@ class _Run:
             "rejects": str(self.intake.rejects.path) if self.tally.rejected else None,
             "left_out": Schema(self.settings.columns).named(*LEFT_OUT),
         }
-        notes = notes_of(self.intake, self.source, sealed=self.checkpoint.waiting != "omit")
+        notes = notes_of(self.intake, self.source)
         return Done(summary, {"releases": self.written}, notes, self._unattacked())
 
     def _unattacked(self) -> Verdict:
@@ -464,7 +536,6 @@ class _Run:
             self.source.place(position),
             self.intake.reader.to_json(),
             self.settings.to_json(),
-            self.intake.waiting.to_json(sealed=self.checkpoint.waiting == "seal"),
             self.tally,
         )
         with _written(self.checkpoint.path):

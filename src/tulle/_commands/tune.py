@@ -226,14 +226,14 @@ def verdict_of(made: Done) -> Verdict:
 
 def _report(search: GroupSizeSearch, made: Done, command: str, seed: int | None) -> Result:
     cells = [[row[name] for name in _WORDS] for row in made.tables["sizes"]]
-    curves, text = search.class_curve(), (
+    curves, text = search.curve(classes=True), (
         "Utility: how well a miner trained on the release predicts held-out originals. Privacy: "
         "the width of the interval in which an original value lies, over the range of its column."
     )  # fmt: skip
     # few records of a small class are held out: not for the public edition
-    of_classes = [chart("class_curve", curves, title="Each class", owner_only=True)]
+    of_classes = [chart("over_k", curves, title="Each class", owner_only=True)]
     blocks: list[Block] = [
-        chart("curve", search.curve(), title="The trade-off"),
+        chart("over_k", search.curve(), title="The trade-off"),
         *(of_classes if curves else []),
         table(_WORDS.values(), cells),
     ]

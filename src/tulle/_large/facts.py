@@ -87,8 +87,11 @@ class Apart(NamedTuple):
 class Reading(Protocol):
     """What is learnt from the rows of a table: batch by batch, here or elsewhere."""
 
-    def add(self, frame: pl.DataFrame) -> object: ...
-    def merge(self, other: Any) -> None: ...
+    def add(self, frame: pl.DataFrame) -> object:
+        """Take in a batch."""
+
+    def merge(self, other: Any) -> None:
+        """Take in what was learnt elsewhere, from other rows."""
 
 
 Learnt = TypeVar("Learnt", bound=Reading)
@@ -108,12 +111,10 @@ class KeyCount:
     _smallest: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def add(self, keys: Keys) -> None:
-        """Take in the keys of a batch."""
         self.records += len(keys)
         self._smallest = np.unique(np.concatenate([self._smallest, keys]))[:_KEYS]
 
     def merge(self, other: KeyCount) -> None:
-        """Take in what was counted elsewhere."""
         self.records += other.records
         self._smallest = np.unique(np.concatenate([self._smallest, other._smallest]))[:_KEYS]
 
@@ -144,12 +145,10 @@ class CommonKeys:
     _counts: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def add(self, keys: Keys) -> None:
-        """Take in the keys of a batch."""
         self.records += len(keys)
         self._take(*np.unique(keys, return_counts=True))
 
     def merge(self, other: CommonKeys) -> None:
-        """Take in what was counted elsewhere."""
         self.records += other.records
         self._take(other._keys, other._counts)
 
@@ -174,13 +173,11 @@ class FirstLook:
     common: CommonKeys = field(default_factory=CommonKeys)
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Take in the rows of a batch."""
         keys = row_keys(frame, self.seed)
         self.count.add(keys)
         self.common.add(keys)
 
     def merge(self, other: FirstLook) -> None:
-        """Take in what was counted elsewhere."""
         self.count.merge(other.count)
         self.common.merge(other.common)
 
@@ -247,7 +244,6 @@ class RowSample:
         return keys
 
     def merge(self, other: RowSample) -> None:
-        """Take in what was drawn elsewhere, from other rows."""
         self.records += other.records
         self._limit = min(self._limit, other._limit)
         for held in other._held:
@@ -350,7 +346,6 @@ class HashSample:
         return cls(size, min(_LAST, 4 * size * _LAST // max(records, 1)))
 
     def add(self, frame: pl.DataFrame, keys: Keys) -> None:
-        """Take in the rows of a batch."""
         small = keys < np.uint64(self._limit)
         self._frames.append(frame.filter(pl.Series(small)))
         self._keys.append(keys[small])
@@ -364,7 +359,6 @@ class HashSample:
         return frame[order], keys[order]
 
     def merge(self, other: HashSample) -> None:
-        """Take in what was drawn elsewhere, from other rows."""
         for frame, keys in zip(other._frames, other._keys):
             self.add(frame, keys)
 
@@ -435,7 +429,6 @@ class TableFacts:
             self._count_units(frame.select(self._units).group_by(self._units).len("rows"))
 
     def merge(self, other: TableFacts) -> None:
-        """Take in the facts of other rows of the same table."""
         self.records += other.records
         if other._people is not None:
             self._people = self._people or KeyCount()
@@ -558,14 +551,12 @@ class KnownTable:
         self._seed = seed
 
     def add(self, frame: pl.DataFrame) -> None:
-        """Take in a batch."""
         keys = None if self._person is None else person_keys(frame[self._person], self._seed)
         self.facts.add(frame, keys)
         if keys is not None:
             self._people.add(frame, keys)
 
     def merge(self, other: KnownTable) -> None:
-        """Take in other rows of the same table."""
         self.facts.merge(other.facts)
         self._people.merge(other._people)
 

@@ -323,8 +323,8 @@ def make_plan(
     if persons is not None and several and condenser._keeps_shape and units.name is None:
         settled = Settled((), person=person)
         if condenser.order is None:
-            time = find_order(sample, schema, persons, standing=False)
-            condenser = condenser.cloned().set_params(order=None if time is None else [time])
+            found = find_order(sample, schema, persons, standing=False)
+            condenser = condenser.cloned().set_params(order=[*found] or None)
     elif condenser._keeps_shape:
         codes, unit = units.locate(sample)
         labelled = None
@@ -333,6 +333,9 @@ def make_plan(
         block = Block(known, levels, persons, locate_sensitive(known, schema), labelled)
         rules = settle_rules(block.at(unit >= 0), encoder, condenser.rules, rng)
         settled = Settled(rules, _GROWN_ON, _TREES)
+    near = [column.name for column in schema if column.closeness is not None]
+    if near:  # one by one in order: no row of the table
+        settled = settled._replace(whole=pl.DataFrame({name: known[name].sort() for name in near}))
     rows_each = facts.records / facts.people
     size = max(size_of(len(encoder.scales_)), round(_ROOM * highest * rows_each))
     if units.records.max() > _MOST < size:

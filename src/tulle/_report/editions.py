@@ -32,26 +32,10 @@ from tulle._report.model import (
     completed,
 )
 from tulle._report.verdict import HEADLINES, grade, verdict
+from tulle._report.words import metric_words
 from tulle.errors import PrivacyError
 
 COUNTS = ("count", "released")  # fields of a chart's rows that count records
-_COUNTING = {  # shares of records, and how much all of them are
-    **dict.fromkeys(
-        (
-            *("marginal_distance", "marginal_distance_max", "suppressed_share"),
-            *("equivalent_subsample", "heaps_kept", "heaps_kept_min", "heaps_piled"),
-            *("rules_broken", "rules_broken_control", "unseen_pairs", "unseen_pairs_control"),
-            *("odd_values", "missing_patterns", "subgroup_distance"),
-            *("unique_matches", "unique_matches_control", "replicated_uniques"),
-            *("disco", "disco_control", "nearer_excess"),
-            *("copied_combinations", "dcr_share", "nnaa", "nnaa_privacy_loss", "epsilon_risk"),
-            *("proximity_breach", "proximity_breach_control"),
-            *("divergence_breach", "divergence_breach_control"),
-        ),
-        1,
-    ),
-    **dict.fromkeys(("k_marginal", "k_marginal_3"), 1000),
-}
 K = 10  # if a result names no k of its own
 
 
@@ -72,8 +56,8 @@ def _public(whole: Result, k: int) -> Edition:
     shown: Result = {
         **whole,
         "metrics": {
-            name: _counted(value, least * _COUNTING[name])
-            if name in _COUNTING
+            name: _counted(value, least * metric_words(name).counts)
+            if metric_words(name).counts
             else _significant(value)
             for name, value in whole["metrics"].items()
             if whole["behind"].get(name, k) >= k

@@ -55,12 +55,7 @@ LIMITS = tuple(
     Limit(measure, **{**row, "after": _ADVICE.get(row["after"], row["after"])})
     for measure, row in WRITTEN["limits"].items()
 )
-HEADLINES: Mapping[Level, str] = {
-    "bad": "Not fit for use",
-    "caution": "Fit for some uses only",
-    "undecided": "Not decided",
-    "good": "Fit for use",
-}
+HEADLINES: Mapping[Level, str] = WRITTEN["headlines"]["use"]
 _RANKS: Mapping[Level, int] = {"bad": 0, "caution": 1, "good": 2}
 
 

@@ -116,46 +116,14 @@ class Table(_Block):
 
 
 class Chart(_Block):
-    """A chart of one of these kinds, with the fields of its rows (more in :mod:`tulle._charts`).
+    """A chart of one of the kinds of :mod:`tulle._charts`, which names the fields of its rows.
 
-    ``count`` and ``released`` say how many original and released records a cell rests on, and are
-    optional where they stand in brackets.
-
-    ==================  ================================================================
-    ``histogram``       ``label``, ``original``, ``release`` (shares), ``count``, [``released``]
-    ``density``         ``x``, ``y``, ``of`` ("original" or "release"), ``share``, ``count``
-    ``correlation``     ``first``, ``second``, ``original``, ``release``, [``count``]
-    ``groups``          ``size``, ``level``, ``groups`` (how many), ``count`` (records in them)
-    ``curve``           ``size``, ``accuracy``, ``privacy``, ``chosen``
-    ``class_curve``     ``class``, ``size``, ``accuracy``
-    ``before_after``    ``name``, ``measure``, ``before``, ``after``, ``limit`` (or None)
-    ``error``           ``name``, ``predicted``, ``measured``
-    ``frontier``        ``label``, ``curve`` ("" of references), ``k``, ``risk``, ``low``,
-                        ``high``, ``utility``, ``chosen``, ``link``
-    ``over_k``          ``curve``, ``k``, ``measure``, ``value``
-    ``history``         ``curve``, ``seen`` (records of a stream), ``measure``, ``value``
-    ``challenge``       ``curve``, ``seconds`` (of an attacker), ``measure``, ``value``
-    ``ranking``         ``label``, ``value``, ``mark`` (what is expected, or None), [``count``]
-    ==================  ================================================================
+    Rows may also have ``count`` and ``released``: how many records of the original and of the
+    release they rest on.
     """
 
     type: Literal["chart"]
-    chart: Literal[
-        "histogram",
-        "density",
-        "correlation",
-        "groups",
-        "curve",
-        "class_curve",
-        "before_after",
-        "error",
-        "ranking",
-        "frontier",
-        "grid",
-        "over_k",
-        "history",
-        "challenge",
-    ]
+    chart: str
     rows: list[dict[str, Any]]
     id: NotRequired[str]  # this and the columns of its table are given by the page
     columns: NotRequired[list[str]]

@@ -318,12 +318,9 @@ def _template_text(name: str) -> str:
     return resources.files("tulle._report").joinpath("templates", name).read_text("utf-8")
 
 
-@cache
 def bundle() -> str:
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return bundle
+    """Return Vega, Vega-Lite and vega-embed as one script (``scripts/vega`` writes it)."""
+    return _template_text("vega.js")
 
 
 def _content_policy(*scripts: str) -> str:

@@ -26,24 +26,13 @@ from tulle._attacks.result import AttackFigures
 from tulle._plurals import counted
 from tulle._report.fitness import SMALLER, fitness, lost_in
 from tulle._report.model import Gate, Judgement, Level, Result, Verdict
-from tulle._report.words import PRESETS, attack_label, control_words, number
+from tulle._report.words import PRESETS, WRITTEN, attack_label, control_words, number
 
 NOTABLE = 0.02  # an excess of two points over people who were never in the data
-_NOTABLE_OF = dict.fromkeys(("membership", "challenge"), 0.10)  # 55 of 100 right, where luck has 50
 GRAVE = 0.10
-_GRAVE_OF = {
-    **dict.fromkeys(("membership", "earlier_membership", "worst_case", "challenge"), 0.50),
-    **dict.fromkeys(("rule_recovery", "rule_steps", "removed_items"), math.inf),
-}
-_GRAVE_WITHOUT_CONTROL = {
-    # strangers in one dimension reach a fifth
-    **dict.fromkeys(("exact_copies", "near_copies", "linkage", "linkage_one_to_one"), 0.30),
-    "exact_values": 0.30,
-    **dict.fromkeys(("singling_out", "inference", "affine_hull", "homogeneity"), math.inf),
-    **dict.fromkeys(("earlier_inference", "earlier_intersection"), math.inf),
-    # short histories coincide by chance, and columns that belong together join anybody
-    **dict.fromkeys(("walked", "alone_joined", "linkability"), math.inf),
-}
+_NOTABLE_OF, _GRAVE_OF, _GRAVE_WITHOUT_CONTROL = (
+    WRITTEN["excess"][what] for what in ("notable", "grave", "grave_without_control")
+)
 _COPIES = ("exact_copies", "near_copies")
 FEWEST = PRESETS[0].k
 _FALSE_ALARM = 0.01  # of all attacks on a release together
@@ -53,43 +42,15 @@ _CLOSEST = 0.03  # to a limit, for which the size of a control is still worked o
 
 LARGER = "take larger groups"
 _MORE = (LARGER, "raise --margin", "look for a delta")  # the words of advice that costs use
+_ADVICE: Mapping[str, str] = WRITTEN["advice"]  # against an attack, by the beginning of its name
+HEADLINES: Mapping[Level, str] = WRITTEN["headlines"]["privacy"]
 CLASSES = (
     "Classes may survive where neighbours do not: keep a label (--keep) and try tulle learn "
     "--classes."
 )
 _KEEP_APART = "keep a control apart (--holdout 10%, or tulle split) and run this again"
-_LARGER_GROUPS = (
-    f"{LARGER} (tulle condense without --k finds the smallest k that passes), or leave out or "
-    "coarsen the columns that give people away"
-)
-_NEXT = {  # what helps against an attack, by the beginning of its name
-    "exact_copies": "find out how records of the original came into the release: no method here "
-    "copies them",
-    "membership": f"{LARGER}, and tell the recipient that membership is not hidden",
-    "challenge": f"{LARGER}, and tell the recipient that membership is not hidden",
-    "exact_values": "find out how people's own numbers came into the release: the default "
-    "synthesis (shape) draws others",
-    "sums_on_grid": "draw without exact moments",
-    "affine_hull": "draw with the default synthesis (shape), or take groups larger than the number "
-    "of dimensions",
-    "homogeneity": "demand different values of the sensitive column in every group (diversity, or "
-    "closeness, in the policy)",
-    "earlier": "draw all releases with the default synthesis (shape), or withdraw the earlier ones",
-    "worst_case": f"{LARGER}; whoever needs a bound needs differential privacy",
-    "rule_": f"{_MORE[1]}, which takes the rules further below the thresholds",
-    "removed_items": "hide fewer rules, or share rules instead of baskets (--share rules)",
-    "sketch": f"{_MORE[2]} at which the attacks fail (--model delta --target-risk 5%), and "
-    "share the key and known records with nobody",
-    "snapshots": "use --snapshots bounded, which shows newcomers in groups only",
-}
-HEADLINES: Mapping[Level, str] = {
-    "bad": "Do not release this",
-    "caution": "Look closer before you release this",
-    "undecided": "Not decided",
-    "good": "Nothing notable was found",
-}
 _DECIDE = (
-    "let the person who decides read what is not protected, and keep the report with the decision"
+    "have whoever decides read what this does not protect, and file the report with the decision"
 )
 
 
@@ -178,11 +139,14 @@ def _judged(level: Level, reason: str, after: str, details: list[str]) -> Judgem
 
 
 def _harmless(attacks: Mapping[str, AttackFigures]) -> str:
-    alone = all(attack["control"] is None for attack in attacks.values())
-    than = "guessing" if alone else f"on {control_words(next(iter(attacks)))}"
+    than = "on people in the data than on people who were never in it"
+    if next(iter(attacks)).startswith("rule_"):
+        than = "on the hidden rules than on rules that nobody hid"
+    if all(attack["control"] is None for attack in attacks.values()):
+        than = "than guessing"
     if len(attacks) == 1:
-        return f"the one attack that was tried does not do notably better than {than}."
-    return f"none of the {len(attacks)} attacks that were tried does notably better than {than}."
+        return f"the only attack tried did not do notably better {than}."
+    return f"none of {len(attacks)} attacks did notably better {than}."
 
 
 def _not_decided(
@@ -328,7 +292,7 @@ def _told(attacks: Mapping[str, AttackFigures], name: str) -> str:
 
 def advice(name: str) -> str:
     """Return what helps against an attack."""
-    return next((text for start, text in _NEXT.items() if name.startswith(start)), _LARGER_GROUPS)
+    return next(text for start, text in _ADVICE.items() if name.startswith(start))
 
 
 def _caveats(attacks: Mapping[str, AttackFigures]) -> list[str]:

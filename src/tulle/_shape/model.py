@@ -8,9 +8,10 @@
 4. The points are condensed: groups of at least ``5 k`` people (and eight times as many as there are
    columns), their counts and means, and the covariance within groups.
 5. A forest for each column, with leaves of at least ``2 k`` people, says how its cells are
-   distributed given the columns before. A split must explain several times what noise would.
-   How often, in a leaf and in a group, is drawn once when the model is fitted: many draws from it
-   do not average to the true totals. Who holds a rare category counts by lot, never or twice.
+   distributed given the columns before, which are those it has most in common with. A split must
+   explain several times what noise would. How often, in a leaf and in a group, is drawn once when
+   the model is fitted: many draws from it do not average to the true totals. Who holds a rare
+   category counts by lot, never or twice.
 6. A pseudo-record belongs to a group, chosen at random, and is a point drawn about its mean.
    Column by column, the forest's leaf says which cells the pseudo-records in it get, and the order
    of their points says who gets which.
@@ -258,14 +259,17 @@ def fit_shape(
         range(len(kept)),
         n * len(kept),
     )
-    models, cells = [model for model, _ in coded], [codes for _, codes in coded]
+    coordinates = [model.coordinates(len(kept)) for model, _ in coded]
+    moments = second_moments(coordinates, [codes for _, codes in coded], owners.people)
+    drawn, moments = drawing_order(coordinates, moments, kept[0].name == label)
+    kept, coordinates = [kept[place] for place in drawn], [coordinates[place] for place in drawn]
+    models, cells = [coded[place][0] for place in drawn], [coded[place][1] for place in drawn]
     least = k if exact else _LEAF * k
-    coordinates = [model.coordinates(len(models)) for model in models]
     points, ends = _points(models, cells, kept)
     scale = np.repeat([weights.get(m.name, 1.0) for m in models], np.diff(ends, prepend=0))
     if group is not None and levels is not None and (levels > k).any():
         cells = _blur(points, cells, ends, group(_weighted(points, scale), levels), levels > k, rng)
-    moments = second_moments(coordinates, cells, owners.people)
+        moments = second_moments(coordinates, cells, owners.people)
     scores = fit_scores(coordinates, moments, len(points), [model.ordered for model in models])
     known = telling_columns(coordinates, moments)
     forests = _fit_forests(
@@ -505,19 +509,46 @@ def fit_scores(
     return Scores([table.astype(np.float32) for table in tables], starts)
 
 
+def drawing_order(
+    coordinates: Sequence[Floats], moments: Floats, settled: bool
+) -> tuple[list[int], Floats]:
+    """Return the columns in the order in which a table is drawn, and the moments in this order.
+
+    The first is the one that has most in common with all others, if that is not ``settled``, and
+    each next one has most in common with those before it: what follows from many is drawn when
+    these are known, and what has nothing to say comes last, where it is in nobody's way.
+    """
+    shared = _in_common(coordinates, moments)
+    np.fill_diagonal(shared, 0.0)
+    order = [0 if settled else int(shared.sum(axis=0).argmax())]
+    known = shared[order[0]].copy()
+    for _ in range(len(shared) - 1):
+        known[order] = -1.0
+        order.append(int(known.argmax()))
+        known += shared[order[-1]]
+    ends = np.cumsum([one.shape[1] for one in coordinates])
+    parts = np.split(np.arange(len(moments)), ends[:-1])
+    places = np.concatenate([parts[place] for place in order])
+    return order, moments[np.ix_(places, places)]
+
+
 def telling_columns(coordinates: Sequence[Floats], moments: Floats) -> list[Ints]:
     """Return for each column the columns before it that say most about it, a few dozen at most.
 
     What the others add to them is in the scores.
     """
+    return [
+        np.sort(np.argsort(-row[:place], kind="stable")[:_MOST_COLUMNS])
+        for place, row in enumerate(_in_common(coordinates, moments))
+    ]
+
+
+def _in_common(coordinates: Sequence[Floats], moments: Floats) -> Floats:
+    """Return how much each two columns have in common: their squared correlations, by size."""
     starts = np.cumsum([0, *(one.shape[1] for one in coordinates)])[:-1]
     shared = np.add.reduceat(np.add.reduceat(moments**2, starts, axis=0), starts, axis=1)
     own = np.sqrt(np.maximum(np.diag(shared), 1e-12))
-    shared = shared / own[:, None] / own
-    return [
-        np.sort(np.argsort(-row[:place], kind="stable")[:_MOST_COLUMNS])
-        for place, row in enumerate(shared)
-    ]
+    return np.asarray(shared / own[:, None] / own)
 
 
 def second_moments(

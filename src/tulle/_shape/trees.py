@@ -27,7 +27,7 @@ MOST_CELLS = 256  # of a column that trees split on
 FEW = 50_000  # rows that are sorted on one thread
 TREES = 10  # of a column; their lots average out, and no person shapes all of them
 _GROWN_ON = 2 / 3  # of the people, each tree on others
-_EVIDENCE = 2.0, 10.0  # times what a split of noise explains: at least, and at most
+_EVIDENCE = 3.0, 10.0  # times what a split of noise explains: at least, and at most
 _LEAVES = 125  # that a tree could have, for each of these times: more of them try more splits
 _OF_SEVERAL = 1.0, 4.0  # where people have several rows: what serves people kept apart is taken
 _UNSURE = 3  # times k people: so many or fewer hold a category that is rare
@@ -107,7 +107,7 @@ def fit_forest(
     most: int | None = None,
     view: tuple[Ints, Floats] | None = None,
     trees: int = TREES,
-    grown_on: float = _GROWN_ON,
+    grown_on: float | None = None,
 ) -> Forest:
     """Grow trees for the cells of a column, on the cells (``features``) of others.
 
@@ -121,7 +121,7 @@ def fit_forest(
     """
     features = np.ascontiguousarray(features)
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
-    share = 1.0 if exact else grown_on
+    share = 1.0 if exact else grown_on or _GROWN_ON
     times = _times(cells, target, owners, k, rng)
     seen = (target.as_states(), target.order()) if view is None else view
     grown = partial(

@@ -12,13 +12,7 @@ import polars as pl
 from tulle._checks import check_flag, check_int
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import check_sensitive, locate_sensitive
-from tulle.condense._levels import (
-    check_feasible,
-    check_groups,
-    check_people,
-    count_people,
-    locate_people,
-)
+from tulle.condense._levels import check_people, count_people, feasible, locate_people
 from tulle.errors import DataError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
@@ -91,7 +85,7 @@ def generalize(
     known = [column for column in schema if column.role in (Role.QUASI, Role.WEIGHT)]
     if not known:
         raise DataError("no column has the role 'quasi-identifier': there is nothing to generalize")
-    check_feasible(np.full(frame.height, k, dtype=np.int64))
+    feasible(np.full(frame.height, k, dtype=np.int64), "error", "k")
     ranked = [
         _Ranked.of(frame, column, order) for column, order in zip(known, _orders(frame, known))
     ]
@@ -108,9 +102,7 @@ def generalize(
     for number, region in enumerate(regions):
         groups[region.rows] = number
     demands = np.full(frame.height, k, dtype=np.int64)
-    check_groups(groups, demands)
-    if people is not None:
-        check_people(groups, demands, people)
+    check_people(groups, demands, people)
     check_sensitive(groups, sensitive)
     released = frame.select(schema.released).with_columns(
         one.released(frame, regions, groups, place, means) for place, one in enumerate(ranked)
@@ -199,7 +191,10 @@ def _orders(frame: pl.DataFrame, known: list[Column]) -> list[Sequence[Any] | No
     Those below one value of a hierarchy lie together; else they lie as their records do along the
     direction in which the table is widest. None for a column that has its own order.
     """
-    unordered = [_is_unordered(frame[column.name], column) for column in known]
+    unordered = [
+        column.kind is Kind.CATEGORY or not (dtype.is_numeric() or dtype.is_temporal())
+        for column, dtype in ((column, frame.schema[column.name]) for column in known)
+    ]
     if not any(unordered):
         return [None] * len(known)
     table = frame.select(column.name for column in known)
@@ -211,11 +206,6 @@ def _orders(frame: pl.DataFrame, known: list[Column]) -> list[Sequence[Any] | No
         _ordered(frame[column.name], column, widest) if free else None
         for column, free in zip(known, unordered)
     ]
-
-
-def _is_unordered(series: pl.Series, column: Column) -> bool:
-    ordered = series.dtype.is_numeric() or series.dtype.is_temporal()
-    return column.kind is Kind.CATEGORY or not ordered
 
 
 def _ordered(series: pl.Series, column: Column, along: Floats) -> list[Any]:

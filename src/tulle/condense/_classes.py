@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tulle._checks import check_int
 from tulle._types import Ints
-from tulle.condense._levels import count_infeasible, feasible
+from tulle.condense._levels import able
 from tulle.errors import DataError, PrivacyError
 from tulle.table._codecs import family_of
 from tulle.table._frames import ColumnExit, check_length, enter_column
@@ -104,14 +104,9 @@ def labels_of(series: pl.Series, exit: ColumnExit) -> Labels:
     return Labels(codes, LabelSchema(domain, exit))
 
 
-def are_quantity(classes: int, records: int) -> bool:
-    """Return whether most values of a target are different, so that they are not classes."""
-    return classes >= _MANY and classes > records / 2
-
-
 def refuse_quantity(classes: int, records: int) -> None:
-    """Refuse a target whose values are mostly different."""
-    if are_quantity(classes, records):
+    """Refuse a target whose values are mostly different, so that they are not classes."""
+    if classes >= _MANY and classes > records / 2:
         raise DataError(
             f"Unknown label type: y has {classes} different values in {records} records, so they "
             "are not classes; to condense a continuous target with the features, use "
@@ -140,8 +135,8 @@ def units_of(
     levels = np.broadcast_to(np.asarray(demands), labels.codes.shape)
 
     def short(unit: Unit) -> bool:
-        withheld = count_infeasible(levels[unit.rows])
-        return withheld == len(unit.rows) if partly else withheld > 0
+        kept = able(levels[unit.rows])
+        return not (kept.any() if partly else kept.all())
 
     units = [
         Unit([place], np.flatnonzero(labels.codes == place))
@@ -153,11 +148,7 @@ def units_of(
         raise _too_small(labels, small, len(units), asked)
     if small and small_classes == "pool":
         large = _pooled(small, large, short, labels, asked)
-    return [_without_infeasible(unit, levels) for unit in large]
-
-
-def _without_infeasible(unit: Unit, levels: Ints) -> Unit:
-    return Unit(unit.classes, unit.rows[feasible(levels[unit.rows], "suppress", "level")])
+    return [Unit(unit.classes, unit.rows[able(levels[unit.rows])]) for unit in large]
 
 
 def _pooled(

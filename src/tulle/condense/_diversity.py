@@ -31,11 +31,19 @@ class Sensitive:
         return self.demand.falls_short(np.pad(counts, ((0, 0), (0, missing))), self.whole)
 
 
-def locate_sensitive(frame: pl.DataFrame, schema: Schema) -> list[Sensitive]:
-    """Return the columns of a table on which the schema puts demands."""
+def locate_sensitive(
+    frame: pl.DataFrame, schema: Schema, whole: pl.DataFrame | None = None
+) -> list[Sensitive]:
+    """Return the columns of a table on which the schema puts demands.
+
+    Where it is only a part, ``whole`` has values of the whole table to which groups must be close.
+    """
     found = []
     for column in schema:
         values = frame[column.name]
+        known = 0 if whole is None or column.name not in whole.columns else whole.height
+        if whole is not None and known:
+            values = pl.concat([whole[column.name], values], rechunk=True)
         ordered = values.dtype.is_numeric() or values.dtype.is_temporal()
         ordered &= column.kind is not Kind.CATEGORY
         demand = demand_of(column, ordered=ordered)
@@ -46,7 +54,8 @@ def locate_sensitive(frame: pl.DataFrame, schema: Schema) -> list[Sensitive]:
         codes -= int(codes.min(initial=0))
         if ordered and demand.distance < 1:
             codes = in_steps(codes)
-        found.append(Sensitive(demand, codes, np.bincount(codes).astype(np.float64)))
+        counted = np.bincount(codes[:known] if known else codes, minlength=int(codes.max()) + 1)
+        found.append(Sensitive(demand, codes[known:], counted.astype(np.float64)))
     return found
 
 

@@ -15,7 +15,6 @@ from tulle._types import Flags, Floats, Ints
 from tulle.condense._diversity import Sensitive, check_sensitive
 from tulle.condense._levels import (
     LevelSummary,
-    check_groups,
     check_people,
     count_people,
     join_summaries,
@@ -214,9 +213,7 @@ class Grouper:
         is grouped later stands for them.
         """
         levels = np.minimum(self.levels, demands)
-        check_groups(groups, levels)
-        if self.people is not None:
-            check_people(groups, levels, self.people)
+        check_people(groups, levels, self.people)
         facts = GroupFacts.of(points, groups, levels, self.people)
         asked = summarise_levels(self.levels, groups, facts.people)
         met = [one for one in asked if one.level <= int(levels.max())]

@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tulle._checks import check_int
-from tulle._moments import GroupMoments
 from tulle._people import distinct_people
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError, PrivacyError, nearest_name
@@ -120,15 +118,28 @@ def common_level(levels: Ints) -> int:
     return int(np.quantile(levels, COMMON, method="inverted_cdf"))
 
 
-def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
-    """Return which records some valid grouping can hold: all, or an error, or all but those
-    withheld.
+def able(levels: Ints, people: Ints | None = None) -> Flags:
+    """Return which records a valid grouping can hold; the most demanding ones are left out.
 
-    A record of level p needs p records, itself included. With
-    ``on_infeasible="suppress"`` the most demanding ones are withheld until the rest is enough.
+    A record of level p needs p records, itself included, or p people.
     """
-    withheld = count_infeasible(levels)
-    if withheld and (on_infeasible == "error" or withheld == len(levels)):
+    order = np.argsort(-levels, kind="stable")
+    left = len(levels) - np.arange(len(levels))  # if all before are withheld
+    if people is not None:
+        last = np.zeros(len(levels), dtype=np.int64)
+        last[len(levels) - 1 - np.unique(people[order][::-1], return_index=True)[1]] = 1
+        left = last[::-1].cumsum()[::-1]
+    enough = levels[order] <= left
+    kept = np.zeros(len(levels), dtype=bool)
+    if enough.any():
+        kept[order[np.argmax(enough) :]] = True
+    return kept
+
+
+def feasible(levels: Ints, on_infeasible: str, asked: str) -> Flags:
+    """Return which records are :func:`able`; raise where all must be, or none is."""
+    kept = able(levels)
+    if not kept.all() and (on_infeasible == "error" or not kept.any()):
         top = int(levels.max())
         raise PrivacyError(
             f"n_samples={len(levels)} is smaller than {asked}={top}, which "
@@ -136,17 +147,7 @@ def feasible(levels: Ints, on_infeasible: str, asked: str) -> NDArray[np.bool_]:
             "those records with on_infeasible='suppress'",
             parameter="k" if asked == "k" else "levels",
         )
-    kept = np.ones(len(levels), dtype=bool)
-    kept[np.argsort(-levels, kind="stable")[:withheld]] = False
     return kept
-
-
-def count_infeasible(levels: Ints) -> int:
-    """Return how many of the most demanding records to withhold so that the rest can be grouped."""
-    demanding = -np.sort(-levels)
-    left = len(levels) - np.arange(len(levels))  # records left if all before are withheld
-    enough = demanding <= left
-    return int(np.argmax(enough)) if enough.any() else len(levels)
 
 
 def summarise_levels(levels: Ints, groups: Ints, people: Ints) -> list[LevelSummary]:
@@ -169,44 +170,6 @@ def join_summaries(*summaries: list[LevelSummary]) -> list[LevelSummary]:
             part.level, known.records + part.records, min(known.smallest_group, part.smallest_group)
         )
     return [joined[level] for level in sorted(joined)]
-
-
-# The invariant of condensation: no group is smaller than the level of a record in it.
-
-
-def check_groups(groups: Ints, levels: Ints) -> None:
-    """Refuse a grouping that breaks the invariant; the message counts groups and shows no
-    record.
-    """
-    sizes = np.bincount(groups)
-    demands = np.zeros(len(sizes), dtype=np.int64)
-    np.maximum.at(demands, groups, levels)
-    small = int((sizes < demands).sum())
-    if small:
-        raise PrivacyError(
-            f"{small} of {len(sizes)} groups are smaller than the level of a record in them: "
-            "nothing is released"
-        )
-
-
-def check_moments(moments: GroupMoments) -> None:
-    """Refuse statistics of groups that break the invariant: once more, before anything leaves."""
-    small = int((moments.counts < moments.levels).sum())
-    if small:
-        raise PrivacyError(
-            f"{small} groups are smaller than the level of a record in them: nothing is released. "
-            "Fit again"
-        )
-
-
-def check_feasible(levels: Ints) -> None:
-    """Refuse levels that no grouping of these records can meet."""
-    if len(levels) and levels.max() > len(levels):
-        asking = int((levels > len(levels)).sum())
-        raise PrivacyError(
-            f"{asking} of {len(levels)} records require a group of up to {levels.max()}, more than "
-            "there are records: lower their level, add records, or suppress them"
-        )
 
 
 def locate_people(frame: pl.DataFrame, schema: Schema) -> Ints | None:
@@ -239,12 +202,14 @@ def count_people(groups: Ints, people: Ints | None) -> Ints:
     return distinct_people(groups, people, int(groups.max(initial=-1)) + 1)
 
 
-def too_few_people(groups: Ints, demands: Ints, people: Ints) -> Flags:
+def too_few_people(groups: Ints, demands: Ints, people: Ints | None) -> Flags:
     """Return which groups hold fewer people than a record in them requires."""
-    return count_people(groups, people) < _asked(groups, demands)
+    asked = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    np.maximum.at(asked, groups, demands)
+    return count_people(groups, people) < asked
 
 
-def check_people(groups: Ints, demands: Ints, people: Ints) -> None:
+def check_people(groups: Ints, demands: Ints, people: Ints | None = None) -> None:
     """Refuse a grouping in which a group holds fewer people than a record in it requires."""
     short = too_few_people(groups, demands, people)
     if short.any() and len(short) == 1:
@@ -258,10 +223,3 @@ def check_people(groups: Ints, demands: Ints, people: Ints) -> None:
             f"{int(short.sum())} of {len(short)} groups hold fewer people than the level of a "
             "record in them: nothing is released"
         )
-
-
-def _asked(groups: Ints, demands: Ints) -> Ints:
-    """Return the highest demand in each group."""
-    asked = np.zeros(int(groups.max()) + 1, dtype=np.int64)
-    np.maximum.at(asked, groups, demands)
-    return asked

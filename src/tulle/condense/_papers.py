@@ -14,7 +14,6 @@ from tulle._relations.plan import Plan
 from tulle._shape.model import GROUP_PIECE
 from tulle._types import Floats, Ints
 from tulle.condense._grouping import Grouper, GroupFacts
-from tulle.condense._levels import check_moments
 from tulle.condense._shaped import (
     BOUNDS,
     LABEL_CODES,
@@ -96,7 +95,6 @@ class Papers:
 
     def draw(self, n: int | None, rng: np.random.Generator) -> pl.DataFrame:
         """Draw records, as many as were condensed by default."""
-        check_moments(self.moments)
         sizes: Ints | None = None
         if n is not None:
             counts = self.moments.counts[None, :].astype(float)

@@ -102,6 +102,7 @@ class Settled(NamedTuple):
     trees: int = TREES  # of a column
     person: str | None = None  # the column that names people, where these are released with rows
     block: tuple[int, int] = (0, 1)  # which of how many: new keys of people differ between them
+    whole: pl.DataFrame | None = None  # values of columns to whose distribution groups are close
 
 
 @dataclass(frozen=True)

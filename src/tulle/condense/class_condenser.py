@@ -32,7 +32,6 @@ from tulle.condense.condenser import CondensedTable, Condenser
 from tulle.errors import ParameterError
 from tulle.table._encoder import TableEncoder
 from tulle.table._frames import enter
-from tulle.table._rare import Crowd
 from tulle.table.schema import Column, Kind, Schema
 
 if TYPE_CHECKING:
@@ -149,12 +148,12 @@ class ClassCondenser(CondensedTable, Estimator):
         seed = template.random_state if self.random_state is None else self.random_state
         rng = as_generator(seed)
         asked = check_levels(self.k_ if demands is None else demands, frame.height)
-        crowd = self._crowd(template, units, demands, people, frame.height, rng)
+        released = np.concatenate([unit.rows for unit in units])
+        kept = np.isin(np.arange(frame.height), released)
+        crowd = template._crowd(asked, kept, people, rng)
         encoder = TableEncoder(schema).fit(frame, frame.columns if exit.plain else (), crowd)
         labelled = with_labels(frame, labels.schema, labels.codes, encoder)
         known = schema.with_column(Column(labelled.columns[-1], Kind.CATEGORY))
-        released = np.concatenate([unit.rows for unit in units])
-        kept = np.isin(np.arange(frame.height), released)
         self._totals = WeightTotals.of(labelled, known, crowd, kept, exact=template.exact_totals)
         note_features(self, frame.columns, plain=exit.plain)
         places = np.full(frame.height, -1, dtype=np.int64)
@@ -227,10 +226,6 @@ class ClassCondenser(CondensedTable, Estimator):
         own = [classes[0] if len(classes) == 1 else -1 for classes in self._units]
         return np.array(own)[self._papers.units]
 
-    @property
-    def merged_(self) -> list[str]:
-        return self._encoder.merged()
-
     def _check_parameters(self) -> None:
         if self.k is not None:
             check_int("ClassCondenser", "k", self.k, 2)
@@ -268,24 +263,6 @@ class ClassCondenser(CondensedTable, Estimator):
         t = self.min_group or _DEFAULT_MIN_GROUP
         units = units_of(labels, t, self.small_classes, f"min_group={t}")
         return units, approximate_gcd(map(size_of, units), t)
-
-    def _crowd(
-        self,
-        template: Condenser,
-        units: list[Unit],
-        demands: Ints | None,
-        people: Ints | None,
-        rows: int,
-        rng: np.random.Generator,
-    ) -> Crowd:
-        """Return how many people must share what the release shows, and who of them counts."""
-        kept = np.zeros(rows, dtype=bool)
-        for unit in units:
-            asked = None if demands is None else feasible(demands[unit.rows], "suppress", "level")
-            kept[unit.rows] = True if asked is None else asked
-        if demands is None:
-            demands = np.full(rows, self.k_)
-        return template._crowd(demands, kept, people, rng)
 
     def __sklearn_tags__(self) -> Tags:
         tags = takes_any_table(super().__sklearn_tags__())

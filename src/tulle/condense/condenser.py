@@ -454,7 +454,8 @@ class Condenser(CondensedTable, Estimator):
         """Fit one block of a larger table, for which the encoder and the rules are settled."""
         levels, _ = locate_levels(frame, None, schema, plain=False)
         demands, kept = self._demands(levels, frame.height)
-        people, sensitive = locate_people(frame, schema), locate_sensitive(frame, schema)
+        people = locate_people(frame, schema)
+        sensitive = locate_sensitive(frame, schema, settled.whole)
         if people is None and settled.person is not None:
             people = np.arange(frame.height)  # in this block nobody has several rows
         whole = Block(frame, demands, people, sensitive, classes, settled)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
@@ -127,7 +126,7 @@ def algo1a(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
 
     The only algorithm that adds items: the release then says of people what is not true.
     """
-    return _until_hidden(sensitive, range(len(sensitive)), partial(add_antecedent, partly=True))
+    return _until_hidden(sensitive, range(len(sensitive)), _add_antecedent)
 
 
 def algo1b(sensitive: SensitiveRules, rng: np.random.Generator) -> Edits:
@@ -227,10 +226,10 @@ def _rarest_left(sensitive: SensitiveRules, edits: Edits, items: tuple[int, ...]
     return min(items, key=lambda item: (counts[item], item))
 
 
-def add_antecedent(sensitive: SensitiveRules, edits: Edits, r: int, *, partly: bool) -> None:
-    """Give a rule's antecedent to baskets without its consequent, those that lack least first.
+def _add_antecedent(sensitive: SensitiveRules, edits: Edits, r: int) -> None:
+    """Give a rule's antecedent to baskets that hold some of it and not its consequent.
 
-    ``partly``: only to baskets that hold some of it, as in the literature.
+    Those that lack least come first.
     """
     counts = EditedCounts(sensitive, edits)
     left, sure = sensitive.antecedent[r], sensitive.confidence[r]
@@ -244,8 +243,8 @@ def add_antecedent(sensitive: SensitiveRules, edits: Edits, r: int, *, partly: b
     for item in left:
         missing[counts.rows([item])] -= 1
     missing[counts.rows(sensitive.consequent[r])] = 0  # they would support the whole rule
-    lacking = np.flatnonzero((missing > 0) & (missing < len(left) + (not partly)))
-    if partly and len(lacking) < need:
+    lacking = np.flatnonzero((missing > 0) & (missing < len(left)))
+    if len(lacking) < need:
         raise PrivacyError(
             f"algo1a cannot hide '{sensitive.rules[r]}': {need} baskets must be given its "
             f"antecedent, but only {len(lacking)} hold a part of it and not the consequent; "

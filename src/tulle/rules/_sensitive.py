@@ -139,15 +139,6 @@ class SensitiveRules:
     def __len__(self) -> int:
         return len(self.rules)
 
-    def only(self, some: Sequence[int]) -> SensitiveRules:
-        return SensitiveRules(
-            self.baskets,
-            tuple(self.rules[r] for r in some),
-            tuple(self.antecedent[r] for r in some),
-            tuple(self.consequent[r] for r in some),
-            tuple(self.limits[r] for r in some),
-        )
-
     @cached_property
     def limit(self) -> Ints:
         return np.array([limit.support for limit in self.limits], dtype=np.int64)

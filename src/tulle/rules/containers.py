@@ -276,9 +276,9 @@ def open_frame(data: Any) -> tuple[Transactions, Restore]:
     told = f"The column {shown} holds" if len(others) == 1 else f"The columns {shown}{more} hold"
     raise DataError(
         "baskets are a 0/1 column for each item, or two columns (basket and item). "
-        f"{told} values other than 0 and 1: drop such columns, or choose the two with "
-        "baskets_from_long(frame, basket, item), or --basket and --item; where every row is a "
-        "basket of attributes, --attribute all"
+        f"{told} values other than 0 and 1: drop such columns, or choose the two with --basket "
+        "and --item (baskets_from_long in Python); where every row is a basket of attributes, "
+        "--attribute all"
     )
 
 

@@ -17,7 +17,7 @@ from tulle._types import FilePath, Ints
 from tulle.errors import DataError, ParameterError, PrivacyError, PrivacyWarning
 from tulle.rules._blocking import blocking, refuse_middles
 from tulle.rules._classic import CLASSICAL, algo1a, swa
-from tulle.rules._search import Impact, best, best_adding
+from tulle.rules._search import Impact, best
 from tulle.rules._sensitive import (
     Codes,
     Edits,
@@ -228,9 +228,6 @@ class RuleHider(BaseEstimator):
         it, the ``"middle"``, too: where only the lower end is, a coin finds most rules again.
     keep
         Itemsets that must stay frequent: lists of items, or texts ``"bread, milk"``.
-    additions
-        Whether ``best`` may also add items, which loses fewer rules but invents some: the release
-        then makes false statements about people, as with ``algo1a``.
     shuffle
         Whether to give the baskets back in random order; a pandas index is renumbered.
     random_state
@@ -289,7 +286,6 @@ class RuleHider(BaseEstimator):
         lookahead: str = "always",
         interval: str = "middle",
         keep: Sequence[Sequence[Hashable] | str] = (),
-        additions: bool = False,
         shuffle: bool = False,
         random_state: RandomState = None,
     ) -> None:
@@ -304,7 +300,6 @@ class RuleHider(BaseEstimator):
         self.lookahead = lookahead
         self.interval = interval
         self.keep = keep
-        self.additions = additions
         self.shuffle = shuffle
         self.random_state = random_state
 
@@ -354,8 +349,7 @@ class RuleHider(BaseEstimator):
             minimum = support_count(name, self.min_support, len(baskets))
             before = MinedRules.of(baskets, minimum, confidence_if_any(name, self.min_confidence))
         kept_sets = lookup(baskets, wishes.keep)
-        adding = self.additions or self.method == "algo1a"
-        refuse_contradictions(sensitive, kept_sets, before, adding=adding)
+        refuse_contradictions(sensitive, kept_sets, before, adding=self.method == "algo1a")
 
         edits = self._hide(sensitive, before, kept_sets, rng)
         released = edits.apply(baskets)
@@ -383,10 +377,7 @@ class RuleHider(BaseEstimator):
         check_choice(name, "victim", self.victim, VICTIMS)
         check_choice(name, "lookahead", self.lookahead, LOOKAHEADS)
         check_choice(name, "interval", self.interval, INTERVALS)
-        check_flag(name, "additions", self.additions)
         check_flag(name, "shuffle", self.shuffle)
-        if self.additions and self.method != "best":
-            raise ParameterError(f"The 'additions' parameter of {name} requires method='best'.")
         if self.margin != "random":
             exact_share(name, "margin", self.margin)
         if self.window is not None:
@@ -420,8 +411,6 @@ class RuleHider(BaseEstimator):
             assert before is not None
             nodes = nodes_of(before.rules.itemsets, kept_sets)
             impact = Impact(sensitive.baskets, before, before.sensitive(sensitive), nodes)
-            if self.additions:
-                return best_adding(sensitive, before, impact, kept_sets, rng)
             return best(sensitive, impact, rng)
         if self.method == "blocking":
             return blocking(sensitive, rng, interval=self.interval)

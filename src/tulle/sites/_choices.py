@@ -29,7 +29,6 @@ from tulle.sites._columns import (
     Coded,
     Dropped,
     Graded,
-    Joint,
     Matched,
     Plain,
     refuse_codes,
@@ -42,7 +41,7 @@ OWNER = "SiteAgreement"
 MEASURED = (Kind.INTEGER, Kind.DECIMAL, Kind.DATETIME)
 _MAPPINGS = ("ranges", "limits", "values", "categories", "split")
 _LISTS = ("alias", "other", "plain")
-_TOGETHER = {("alias", "split"), ("alias", "categories"), ("alias", "joint")}
+_TOGETHER = {("alias", "split"), ("alias", "categories")}
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +58,6 @@ class Choices:
     other: Collection[str] = ()
     plain: Collection[str] = ()
     split: Mapping[str, float] = field(default_factory=dict)
-    joint: Collection[Sequence[str]] = ()
     match: str | None = None
 
     @classmethod
@@ -76,7 +74,7 @@ class Choices:
         check_int(OWNER, "groups", self.groups, 1, 256)
         self._check_shapes()
         self._check_names([column.name for column in columns])
-        ways = ("alias", "categories", "joint", "limits", "match", "plain", "split")
+        ways = ("alias", "categories", "limits", "match", "plain", "split")
         for first, second in combinations(ways, 2):
             both = set(self._named(first)) & set(self._named(second))
             if both and (first, second) not in _TOGETHER:
@@ -101,14 +99,11 @@ class Choices:
                 raise wrong_choice("ranges", f"needs (low, high) for column '{name}'")
         if not isinstance(self.match, str | None):
             raise wrong_choice("match", "must be the name of one column")
-        pairs = self.joint if _is_list(self.joint) else [self.joint]
-        if not all(_is_list(pair) and len(set(pair)) == len(pair) == 2 for pair in pairs):
-            raise wrong_choice("joint", "takes pairs of two different columns")
         for name, share in self.split.items():
             check_real(OWNER, f"split['{name}']", share, 1 / PARTS, 1)
 
     def _check_names(self, names: Sequence[str]) -> None:
-        for option in (*_MAPPINGS, "alias", "plain", "joint", "match"):
+        for option in (*_MAPPINGS, "alias", "plain", "match"):
             for name in self._named(option):
                 if name not in names:
                     hint = nearest_name(str(name), names)
@@ -119,8 +114,6 @@ class Choices:
         for name in self.values:
             if name not in self.limits:
                 raise wrong_choice("values", f"of column '{name}' need its 'limits' too")
-        if len(set(self._named("joint"))) < 2 * len(self.joint):
-            raise ParameterError("a column can be in one pair of 'joint' only")
 
     def _check_kinds(self, columns: Mapping[str, Column]) -> None:
         for option in ("ranges", "limits"):
@@ -130,7 +123,7 @@ class Choices:
         for name in set(self.split) - set(self.alias):
             if columns[name].kind in MEASURED:
                 raise wrong_choice("split", f"is for aliases, but '{name}' is a number or date")
-        for option in ("alias", "joint", "plain", "split"):
+        for option in ("alias", "plain", "split"):
             for name in self._named(option):
                 if not columns[name].role.released:
                     raise wrong_choice(
@@ -142,7 +135,7 @@ class Choices:
         given = getattr(self, option)
         if option == "match":
             return [] if given is None else [given]
-        return [name for pair in given for name in pair] if option == "joint" else list(given)
+        return list(given)
 
 
 OPTIONS = tuple(part.name for part in fields(Choices))
@@ -169,26 +162,15 @@ def _is_list(given: Any) -> bool:
 
 # From a schema and the choices of the sites to coded columns.
 
-_MOMENTS = ("date", "time", "timestamp")  # the range says which
+_MOMENTS = ("date", "timestamp")  # the range says which
 
 
 def code_columns(schema: Any, choices: Choices, key: SecretKey) -> list[Coded]:
     """Return the coded columns of an agreement, drawn with the key."""
     columns = as_columns(schema)
     choices.check(columns)
-    paired = {name: pair for pair in choices.joint for name in pair}
-    _check_ranges(columns, choices, paired)
-    coded: list[Coded] = []
-    by_name = {column.name: column for column in columns}
-    for column in columns:
-        pair = paired.get(column.name)
-        if pair is None:
-            coded.append(_code(column, choices, key))
-        elif column.name == min(pair, key=list(by_name).index):
-            first, second = (by_name[name] for name in pair)
-            name, names = f"{first.name}+{second.name}", (first.name, second.name)
-            coded.append(Joint(name, Kind.TEXT, first.role, names, (first.kind, second.kind)))
-    return coded
+    _check_ranges(columns, choices)
+    return [_code(column, choices, key) for column in columns]
 
 
 def redraw(column: Coded, key: SecretKey) -> Coded:
@@ -261,7 +243,7 @@ def _graded(column: Column, choices: Choices, key: SecretKey) -> Graded:
     if column.kind is Kind.DATETIME:
         if any(isinstance(end, int | float) for end in given or ends):
             raise ParameterError(f"column '{name}': the ends of its range must be dates")
-        moment = dates.moment_of_ends(name, given or ends)
+        moment = dates.moment_of_ends(given or ends)
     draft = Graded(
         name, column.kind, column.role, cuts=choices.cuts, groups=choices.groups, moment=moment
     )
@@ -337,8 +319,8 @@ def _number(column: Graded, end: Any) -> float:
     return number
 
 
-def _check_ranges(columns: Sequence[Column], choices: Choices, paired: Mapping[str, Any]) -> None:
-    skip = {*choices.alias, *choices.plain, *choices.categories, *paired, choices.match}
+def _check_ranges(columns: Sequence[Column], choices: Choices) -> None:
+    skip = {*choices.alias, *choices.plain, *choices.categories, choices.match}
     bare = [
         column.name
         for column in columns

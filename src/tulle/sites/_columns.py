@@ -192,11 +192,6 @@ class _CodedColumn:
         return str(self.kind)
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        """The columns of the plain table that the coded column stands for."""
-        return (self.name,)
-
-    @property
     def in_words(self) -> str:
         """Describe how the column is coded; nothing secret."""
         return self.way
@@ -255,23 +250,6 @@ class Aliased(_CodedColumn):
 
 
 @dataclass(frozen=True, repr=False)
-class Joint(_CodedColumn):
-    """A pair of columns that get one alias together."""
-
-    way = "joint"
-    pair: tuple[str, str] = ("", "")
-    kinds: tuple[Kind, Kind] = (Kind.TEXT, Kind.TEXT)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return self.pair
-
-    @property
-    def in_words(self) -> str:
-        return f"one alias for {self.pair[0]} and {self.pair[1]}"
-
-
-@dataclass(frozen=True, repr=False)
 class Graded(_CodedColumn):
     """A column of numbers or dates, coded by graded grouping."""
 
@@ -282,8 +260,8 @@ class Graded(_CodedColumn):
     groups: int = 5  # how many were asked for
     limits: tuple[float, ...] = ()
     values: tuple[int, ...] = ()
-    moment: str = ""  # of what is no number: "date", "timestamp" or "time"
-    tick: int = 1  # microseconds that a time stamp or a time is counted in
+    moment: str = ""  # of what is no number: "date" or "timestamp"
+    tick: int = 1  # microseconds that a time stamp is counted in
 
     @property
     def type(self) -> str:
@@ -297,7 +275,7 @@ class Graded(_CodedColumn):
     @property
     def ticks(self) -> bool:
         """Return whether micro-, milli- or seconds are graded."""
-        return self.moment in ("timestamp", "time")
+        return self.moment == "timestamp"
 
     @property
     def in_words(self) -> str:
@@ -323,10 +301,8 @@ class Graded(_CodedColumn):
         return bool(steps.max() < ROUNDS_BACK)
 
 
-Coded = Plain | Dropped | Matched | Aliased | Joint | Graded
-_WAYS: dict[str, type[Coded]] = {
-    c.way: c for c in (Plain, Dropped, Matched, Aliased, Joint, Graded)
-}
+Coded = Plain | Dropped | Matched | Aliased | Graded
+_WAYS: dict[str, type[Coded]] = {c.way: c for c in (Plain, Dropped, Matched, Aliased, Graded)}
 
 
 def read_column(entries: Mapping[str, Any]) -> Coded:
@@ -335,11 +311,9 @@ def read_column(entries: Mapping[str, Any]) -> Coded:
         plain = dict(entries)
         way = _WAYS[plain.pop("way")]
         plain["kind"], plain["role"] = Kind(plain["kind"]), Role(plain["role"])
-        for name in ("categories", "limits", "values", "pair"):
+        for name in ("categories", "limits", "values"):
             if isinstance(plain.get(name), list):
                 plain[name] = tuple(plain[name])
-        if "kinds" in plain:
-            plain["kinds"] = tuple(map(Kind, plain["kinds"]))
         return way(**plain)
     except (KeyError, ValueError, TypeError):
         raise KeyMaterialError(
@@ -363,14 +337,13 @@ def refuse_codes(column: Column) -> None:
 def check_names(columns: Sequence[Coded]) -> None:
     """Raise if a column has no name, a name used twice, or a name like an alias of another."""
     seen: set[str] = set()
-    refuse_patterns(name for column in columns for name in column.sources)
-    for column in columns:
-        for name in {column.name, *column.sources}:
-            if not name.strip():
-                raise ParameterError("a column of the agreement has no name: give it one")
-            if name in seen:
-                raise ParameterError(f"the agreement lists column '{name}' twice")
-            seen.add(name)
+    refuse_patterns(column.name for column in columns)
+    for name in (column.name for column in columns):
+        if not name.strip():
+            raise ParameterError("a column of the agreement has no name: give it one")
+        if name in seen:
+            raise ParameterError(f"the agreement lists column '{name}' twice")
+        seen.add(name)
     for column in columns:
         listed = len(column.categories or ()) + 1 if isinstance(column, Aliased) else 0
         for number in range(1, listed + 1):
@@ -387,19 +360,15 @@ def held_columns(columns: Sequence[Coded], names: Sequence[str]) -> list[Coded]:
     Where people are matched, the columns that a table lacks are those of other sites.
     """
     matching = any(isinstance(column, Matched) for column in columns)
-    held = [
-        column
-        for column in columns
-        if not matching or isinstance(column, Matched) or {*column.sources} & {*names}
-    ]
+    held = [c for c in columns if not matching or isinstance(c, Matched) or c.name in names]
     wanted = [column for column in held if not isinstance(column, Dropped)]
-    absent = [name for column in wanted for name in column.sources if name not in names]
+    absent = [column.name for column in wanted if column.name not in names]
     if absent:
         raise DataError(
             f"the table has no column '{absent[0]}', which the agreement lists: "
             f"{nearest_name(absent[0], names)}"
         )
-    agreed = {name for column in columns for name in column.sources}
+    agreed = {column.name for column in columns}
     extra = [name for name in names if name not in agreed]
     if extra:
         shown = ", ".join(f"'{name}'" for name in extra[:5])
@@ -473,12 +442,10 @@ class AliasTables:
 
     def __init__(self, columns: Iterable[Coded], key: SecretKey) -> None:
         self._key = key
-        self._columns = {c.name: c for c in columns if isinstance(c, Aliased | Joint)}
+        self._columns = {c.name: c for c in columns if isinstance(c, Aliased)}
         self._known = {name: pl.DataFrame(schema=_EMPTY) for name in self._columns}
         self._texts: tuple[dict[str, str], set[str]] | None = None
         for name, column in self._columns.items():  # what is known without a table
-            if not isinstance(column, Aliased):
-                continue
             if column.categories is not None:
                 listed = dict.fromkeys([*column.categories, *([OTHER] if column.other else [])])
                 self._add(name, table_aliases(name, [*listed], self._key), [*listed])
@@ -493,9 +460,7 @@ class AliasTables:
 
     def learn(self, name: str, texts: list[str]) -> None:
         """Remember values without encoding them; all parts of a split value."""
-        column = self._columns[name]
-        parts = PARTS if isinstance(column, Aliased) and column.split else 1
-        for part in range(parts):
+        for part in range(PARTS if self._columns[name].split else 1):
             self.aliases(name, texts, part)
 
     def table(self, name: str) -> pl.DataFrame:
@@ -521,7 +486,7 @@ class AliasTables:
         words = {
             name: self._known[name]["text"].unique().sort().to_list()
             for name, column in self._columns.items()
-            if isinstance(column, Joint) or column.keyed
+            if column.keyed
         }
         plain = json.dumps(words).encode()
         write_sealed(path, plain, _CONTENT, self._lock(), force=force)

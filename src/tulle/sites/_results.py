@@ -15,7 +15,7 @@ import polars as pl
 
 from tulle.errors import DataError
 from tulle.sites import _values as dates
-from tulle.sites._columns import TOKEN, Aliased, AliasTables, Coded, Graded, Joint, cut, ungrade
+from tulle.sites._columns import TOKEN, Aliased, AliasTables, Coded, Graded, cut, ungrade
 from tulle.sites._values import is_number
 from tulle.sites.agreement import SiteAgreement
 from tulle.table._frames import Exit, enter, to_polars
@@ -33,12 +33,9 @@ _OPERATOR = r"<=|>=|==|!=|&le;|≤|≥|<|>|=|:"
 
 def alias_pattern(columns: Iterable[Coded]) -> re.Pattern[str] | None:
     """Build a pattern that finds aliases of any value, known or not."""
-    keyed, listed = [], []
-    for column in columns:
-        if isinstance(column, Joint) or (isinstance(column, Aliased) and column.keyed):
-            keyed.append(column.name)
-        elif isinstance(column, Aliased):
-            listed.append(column.name)
+    aliased = [column for column in columns if isinstance(column, Aliased)]
+    keyed = [column.name for column in aliased if column.keyed]
+    listed = [column.name for column in aliased if not column.keyed]
     ways = [
         f"(?:{_any_of(names)})_{token}"
         for names, token in ((keyed, TOKEN), (listed, r"\d+"))
@@ -72,7 +69,6 @@ def _any_of(names: list[str]) -> str:
 
 _INTERVAL = re.compile(INTERVAL)
 _DAY = 24 * 60 * 60 * 1_000_000  # microseconds
-_MINUTE = 60 * 1_000_000
 _STRICT = {"<=": "<", ">": ">=", "≤": "<", "&le;": "<"}
 
 
@@ -131,11 +127,10 @@ def decode_intervals(intervals: Any, column: Graded) -> Any:
     return [decode_intervals(interval, column) for interval in intervals]
 
 
-def moment_of(column: Graded, number: float) -> dt.date | dt.datetime | dt.time:
-    """Return the moment of a number between those of the column: a time stamp, or a time."""
-    if column.moment == "date":
-        return dates.as_moment(number * _DAY, "timestamp")
-    return dates.as_moment(number * column.tick, column.moment)
+def moment_of(column: Graded, number: float) -> dt.date | dt.datetime:
+    """Return the moment of a number between those of the column: a time stamp."""
+    unit = _DAY if column.moment == "date" else column.tick
+    return dates.as_moment(number * unit, "timestamp")
 
 
 def _end(column: Graded, code: float) -> Any:
@@ -157,19 +152,15 @@ def _pandas_interval(interval: Any, column: Graded) -> Any:
     if column.moment:
         import pandas as pd
 
-        # pandas intervals lie between numbers, time stamps or durations
-        of = pd.Timedelta if column.moment == "time" else pd.Timestamp
-        codes = np.array([interval.left, interval.right], dtype=np.float64)
-        numbers = ungrade(codes, column.scale).tolist()
-        low, high = (of(moment_of(column, number).isoformat()) for number in numbers)
+        low, high = pd.Timestamp(low), pd.Timestamp(high)
     return type(interval)(low, high, closed=closed)
 
 
 def uncertainty(column: Graded, code: str) -> tuple[float, str] | None:
     """Return how far off a decoded number may be because its code was printed short, and the unit.
 
-    None if that does not matter: less than half of a whole number, a day or a minute, or of a
-    decimal less than a thousandth of its range.
+    None if that does not matter: less than half of a whole number or a day, or of a decimal less
+    than a thousandth of its range.
     """
     mantissa, _, exponent = code.lower().partition("e")
     if "." not in mantissa or math.isinf(float(code)):
@@ -181,8 +172,6 @@ def uncertainty(column: Graded, code: str) -> tuple[float, str] | None:
         unit = " days"
     elif column.moment == "timestamp":
         off, unit = off * column.tick / _DAY, " days"
-    elif column.moment == "time":
-        off, unit = off * column.tick / _MINUTE, " minutes"
     elif column.kind is Kind.DECIMAL:
         matters = (column.high - column.low) / 1000
     return (off, unit) if off > matters else None
@@ -204,8 +193,7 @@ def _shown(column: Graded, number: float, operator: str, digits: int, decimals: 
         day = math.ceil(number - 1e-6) if up else math.floor(number + 1e-6)
         return str(dates.as_moment(day, "date"))
     if column.ticks:
-        moment = dates.as_moment(number * column.tick, column.moment)
-        return moment.isoformat() if isinstance(moment, dt.time) else str(moment)
+        return str(dates.as_moment(number * column.tick, column.moment))
     if decimals is not None:
         return f"{number:.{decimals}f}"
     text = f"{number:.{digits}f}"
@@ -227,7 +215,7 @@ class ResultReader:
         self.unknown: set[str] = set()
         self.rough: dict[str, tuple[float, str]] = {}  # thresholds printed too short, by column
         self._agreed = agreement.names
-        self._names = {name for column in agreement.columns for name in column.sources}
+        self._names = {column.name for column in agreement.columns}
         self._known, self._shared = words.texts()
         self._graded = {c.name: c for c in agreement.columns if isinstance(c, Graded)}
         self._aliases = alias_pattern(agreement.columns)
@@ -363,8 +351,7 @@ class ResultReader:
         if not column.moment:
             return pl.Series(series.name, numbers)
         moments = [None if math.isnan(number) else moment_of(column, number) for number in numbers]
-        held = pl.Time if column.moment == "time" else pl.Datetime("us")
-        return pl.Series(series.name, moments, dtype=held)
+        return pl.Series(series.name, moments, dtype=pl.Datetime("us"))
 
     def _value(self, column: Graded, code: Any, *, whole: bool = True) -> Any:
         if whole or column.moment:

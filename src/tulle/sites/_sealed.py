@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tulle._files import atomic_write
 from tulle.errors import KeyMaterialError
@@ -28,20 +27,14 @@ _LONGEST_FILE = 2**30
 Lock = str | SecretKey  # a passphrase, or the key of a key file
 
 
-@dataclass(frozen=True)
-class _Header:
-    """The readable first line."""
+class _Header(NamedTuple):
+    """What of the readable first line differs from file to file."""
 
-    content: str
     kdf: dict[str, Any]
     salt: bytes
     nonce: bytes
     check: bytes  # tells a wrong key from a changed file; the tag would tell a guesser as much
     length: int
-
-    def line(self) -> bytes:
-        own = {n: v.hex() if isinstance(v, bytes) else v for n, v in vars(self).items()}
-        return json.dumps({"format": FORMAT, "version": VERSION, **own}).encode("ascii") + b"\n"
 
 
 def seal(plain: bytes, content: str, lock: Lock) -> bytes:
@@ -51,8 +44,10 @@ def seal(plain: bytes, content: str, lock: Lock) -> bytes:
     kdf = _SCRYPT if isinstance(lock, str) else _KEY_FILE
     key = _key(lock, salt)
     check = key.derive("sites/seal/check", 8)
-    # the tag of AES-GCM takes 16 bytes
-    line = _Header(content, kdf, salt, nonce, check, len(plain) + 16).line()
+    header = _Header(kdf, salt, nonce, check, len(plain) + 16)  # the tag of AES-GCM takes 16 bytes
+    own = {n: v.hex() if isinstance(v, bytes) else v for n, v in header._asdict().items()}
+    entries = {"format": FORMAT, "version": VERSION, "content": content, **own}
+    line = json.dumps(entries).encode("ascii") + b"\n"
     return line + AESGCM(key.derive("sites/seal/aes")).encrypt(nonce, plain, line)
 
 
@@ -125,17 +120,12 @@ def _read_header(line: bytes, content: str, name: str) -> _Header:
             f"version {VERSION}. Use the version of Tulle that wrote it, or a newer one"
         )
     try:
-        header = _Header(
-            str(entries["content"]),
-            dict(entries["kdf"]),
-            bytes.fromhex(entries["salt"]),
-            bytes.fromhex(entries["nonce"]),
-            bytes.fromhex(entries["check"]),
-            int(entries["length"]),
-        )
+        salt, nonce, check = (bytes.fromhex(entries[part]) for part in ("salt", "nonce", "check"))
+        header = _Header(dict(entries["kdf"]), salt, nonce, check, int(entries["length"]))
+        inside = str(entries["content"])
     except (ValueError, KeyError, TypeError, OverflowError):
         raise KeyMaterialError(f"the first line of {name} is damaged") from None
-    if header.content != content:
+    if inside != content:
         raise KeyMaterialError(f"{name} is a sealed file of Tulle, but not a {content}")
     if header.kdf not in (_SCRYPT, _KEY_FILE) or len(header.salt) != 16 or len(header.nonce) != 12:
         raise KeyMaterialError(f"{name} asks for a key derivation that Tulle does not use")

@@ -17,7 +17,7 @@ from tulle.errors import DataError, ParameterError
 from tulle.sites._columns import ROUNDS_BACK, Graded
 from tulle.table.schema import Kind
 
-_MOMENTS: dict[str, Any] = {"date": pl.Date, "timestamp": pl.Datetime("us"), "time": pl.Time}
+_MOMENTS: dict[str, Any] = {"date": pl.Date, "timestamp": pl.Datetime("us")}
 _DTYPES: dict[Kind, Any] = {
     Kind.BOOLEAN: pl.Boolean,
     Kind.INTEGER: pl.Int64,
@@ -52,7 +52,7 @@ def numbers_of(series: pl.Series, column: Graded) -> Floats:
 
 def _ticks(series: pl.Series, column: Graded) -> Floats:
     """Convert time stamps to whole ticks, in integer arithmetic so that nothing is rounded."""
-    unit = getattr(series.dtype, "time_unit", "ns")
+    unit = series.dtype.time_unit  # type: ignore[attr-defined]
     fine = series.to_physical().cast(pl.Int64) * (1000 if unit == "ms" else 1)
     tick = column.tick * (1000 if unit == "ns" else 1)
     broken = int((fine % tick != 0).sum())
@@ -93,8 +93,6 @@ def _numbers(series: pl.Series, column: Graded, dtype: Any) -> pl.Series:
 
 
 def _moments(ticks: pl.Series, column: Graded, dtype: Any) -> pl.Series:
-    if column.moment == "time":
-        return (ticks * (1000 * column.tick)).cast(pl.Time)
     if column.moment == "date":
         days = ticks.cast(pl.Int32).cast(pl.Date)
         if not isinstance(dtype, pl.Datetime):
@@ -139,13 +137,8 @@ def _typed(series: pl.Series, column: Graded) -> pl.Series:
         return series.cast(_MOMENTS.get(moment, _DTYPES[column.kind]))
     if dtype == pl.String:
         return _parsed(series, column)
-    if not moment:
-        fits = dtype.is_numeric()
-    elif moment == "time":
-        fits = dtype == pl.Time
-    else:
-        fits = dtype == pl.Date or isinstance(dtype, pl.Datetime)
-    if not fits:
+    dated = dtype == pl.Date or isinstance(dtype, pl.Datetime)
+    if not (dated if moment else dtype.is_numeric()):
         raise DataError(
             f"column '{column.name}' was agreed on as {column.type}, but the table holds "
             f"{dtype.base_type()}"
@@ -166,9 +159,6 @@ def _parsed(series: pl.Series, column: Graded) -> pl.Series:
         read = series.str.to_date("%Y-%m-%d", strict=False)
     elif column.moment == "timestamp":
         read = _stamps(series)
-    elif column.moment == "time":
-        read = series.str.to_time("%H:%M:%S%.f", strict=False)
-        read = read.zip_with(read.is_not_null(), series.str.to_time("%H:%M", strict=False))
     else:
         read = series.cast(pl.Float64, strict=False)
     unread = read.null_count() - series.null_count()
@@ -200,7 +190,7 @@ def zoned(moments: pl.Series, dtype: pl.Datetime) -> pl.Series:
     return moments.cast(dtype)
 
 
-# Dates, time stamps and times of day as numbers: days and microseconds.
+# Dates and time stamps as numbers: days and microseconds.
 
 _EPOCH = dt.date(1970, 1, 1)
 _START = dt.datetime(1970, 1, 1)
@@ -211,43 +201,34 @@ _HELD = {
         (dt.datetime.min - _START) // _MICROSECOND,
         (dt.datetime.max - _START) // _MICROSECOND,
     ),
-    "time": (0, 24 * 60 * 60 * 1_000_000 - 1),
 }
 
 
 def moment_of_end(value: Any) -> str:
     """Return what kind of moment the end of a public range is.
 
-    >>> moment_of_end("2020-03-01"), moment_of_end("2020-03-01 12:00"), moment_of_end("08:30")
-    ('date', 'timestamp', 'time')
+    >>> moment_of_end("2020-03-01"), moment_of_end("2020-03-01 12:00")
+    ('date', 'timestamp')
     """
-    moment = _moment(value)
-    if isinstance(moment, dt.datetime):
-        return "timestamp"
-    return "date" if isinstance(moment, dt.date) else "time"
+    return "timestamp" if isinstance(_moment(value), dt.datetime) else "date"
 
 
-def moment_of_ends(column: str, ends: Sequence[Any]) -> str:
+def moment_of_ends(ends: Sequence[Any]) -> str:
     """Return what holds all ends: dates next to time stamps are midnights.
 
-    >>> moment_of_ends("seen", ["2020-03-01", "2020-04-01 12:00"])
+    >>> moment_of_ends(["2020-03-01", "2020-04-01 12:00"])
     'timestamp'
     """
-    moments = {moment_of_end(end) for end in ends}
-    if len(moments) > 1 and "time" in moments:
-        raise ParameterError(f"column '{column}': its range mixes times of day and dates")
-    return "timestamp" if len(moments) > 1 else moments.pop()
+    return max(map(moment_of_end, ends), default="date")
 
 
 def as_number(value: Any, of: str) -> int:
-    """Return the days since 1970 of a date, or microseconds since 1970 (UTC) or since midnight.
+    """Return the days since 1970 of a date, or microseconds since 1970 (UTC).
 
-    >>> as_number("1970-01-03", "date"), as_number("00:01", "time")
+    >>> as_number("1970-01-03", "date"), as_number("1970-01-01T00:01", "timestamp")
     (2, 60000000)
     """
     moment = _moment(value)
-    if isinstance(moment, dt.time):
-        return (dt.datetime.combine(_EPOCH, moment) - _START) // _MICROSECOND
     if of == "date":
         return ((moment.date() if isinstance(moment, dt.datetime) else moment) - _EPOCH).days
     if not isinstance(moment, dt.datetime):
@@ -257,27 +238,24 @@ def as_number(value: Any, of: str) -> int:
     return (moment - _START) // _MICROSECOND
 
 
-def as_moment(number: float, of: str) -> dt.date | dt.datetime | dt.time:
+def as_moment(number: float, of: str) -> dt.date | dt.datetime:
     """Convert a number back; one with a fraction becomes the date it falls in.
 
-    >>> as_moment(2.5, "date"), as_moment(60000000, "time")
-    (datetime.date(1970, 1, 3), datetime.time(0, 1))
+    >>> as_moment(2.5, "date"), as_moment(60000000, "timestamp")
+    (datetime.date(1970, 1, 3), datetime.datetime(1970, 1, 1, 0, 1))
     """
     lowest, highest = _HELD[of]
     number = min(max(number, lowest), highest)  # secret margins reach beyond the calendar
     if of == "date":
         return _EPOCH + dt.timedelta(days=number // 1)
-    moment = _START + dt.timedelta(microseconds=number)
-    return moment.time() if of == "time" else moment
+    return _START + dt.timedelta(microseconds=number)
 
 
-def _moment(value: Any) -> dt.date | dt.datetime | dt.time:
-    if isinstance(value, dt.date | dt.time):  # a datetime is a date
+def _moment(value: Any) -> dt.date | dt.datetime:
+    if isinstance(value, dt.date):  # a datetime is a date
         return value
     text = str(value).strip()
-    for kind in (dt.date, dt.datetime, dt.time):
-        if kind is dt.time and ":" not in text:
-            continue  # 2020 is a year, and not twenty past eight
+    for kind in (dt.date, dt.datetime):
         with suppress(ValueError):
             return kind.fromisoformat(text)
     raise ParameterError(f"{text!r} is not a date such as 2020-03-01 or 2020-03-01T12:00")

@@ -114,8 +114,6 @@ class SiteAgreement:
             - ``split``: the largest share of the records that one alias may have, but for the luck
               of the draw: frequent values get several aliases, up to 64. Hides frequencies;
               **changes mining results**.
-            - ``joint``: pairs of columns that get one alias together. Hides the single marginals;
-              the miner sees one attribute instead of two.
             - ``match``: the column that says who somebody is, where the sites hold other columns
               of the same people. It goes out as a keyed pseudonym, and
               :func:`tulle.match_people` joins the tables by it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -25,7 +24,6 @@ from tulle.sites._columns import (
     Coded,
     Dropped,
     Graded,
-    Joint,
     Matched,
     Plain,
     held_columns,
@@ -152,57 +150,26 @@ def _split(
     return flat.gather(row.zip_with(index.is_not_null(), pl.Series([None], dtype=pl.UInt32)))
 
 
-def distinct_texts(frame: pl.DataFrame, column: Aliased | Joint) -> list[str]:
-    """Return the distinct values of an aliased column, as text."""
-    if isinstance(column, Aliased):
-        return texts_of(_indexed(present(frame[column.name]))[0], column.kind)
-    pairs, _ = _pairs(frame, column)
-    sides = []
-    for name, kind in zip(column.pair, column.kinds):
-        present_rows = np.flatnonzero(pairs[name].is_not_null().to_numpy())
-        texts: list[str | None] = [None] * pairs.height
-        for row, text in zip(present_rows, texts_of(pairs[name].drop_nulls(), kind)):
-            texts[row] = text
-        sides.append(texts)
-    return [json.dumps(pair, ensure_ascii=False) for pair in zip(*sides)]
-
-
 def decode_aliased(
     series: pl.Series, column: Aliased, words: AliasTables, dtype: Any
-) -> tuple[list[pl.Series], int]:
+) -> tuple[pl.Series, int]:
     """Decode a column of aliases, and count the cells with an unknown one."""
     texts, unknown, index = _texts_of_aliases(series, words.table(column.name))
     unread = int(unknown.gather(index.drop_nulls()).sum())
     values = texts if unread else from_text(texts, column.kind, dtype)
-    return [values.gather(index).alias(column.name)], unread
+    return values.gather(index).alias(column.name), unread
 
 
 def decode_foreign(
     series: pl.Series, words: AliasTables, pattern: re.Pattern[str] | None
-) -> tuple[list[pl.Series], int]:
+) -> tuple[pl.Series, int]:
     """Decode the aliases in a column of text that the miner added; keep other text."""
     texts, unknown, index = _texts_of_aliases(series, words.everything())
     if pattern is None:
-        return [series], 0
+        return series, 0
     looks = [pattern.fullmatch(text) is not None for text in texts]
     unread = int((unknown & pl.Series(looks, dtype=pl.Boolean)).gather(index.drop_nulls()).sum())
-    return [texts.gather(index).alias(series.name)], unread
-
-
-def decode_joint(
-    series: pl.Series, column: Joint, words: AliasTables, dtypes: list[Any]
-) -> tuple[list[pl.Series], int]:
-    """Return the two columns of a column of joint aliases; an unknown alias appears in both."""
-    texts, unknown, index = _texts_of_aliases(series, words.table(column.name))
-    count = int(unknown.gather(index.drop_nulls()).sum())
-    pairs = [(text, text) if strange else json.loads(text) for text, strange in zip(texts, unknown)]
-    decoded = []
-    for side, name in enumerate(column.pair):
-        values = pl.Series(name, [pair[side] for pair in pairs], dtype=pl.String)
-        if not count:
-            values = from_text(values, column.kinds[side], dtypes[side])
-        decoded.append(values.gather(index).alias(name))
-    return decoded, count
+    return texts.gather(index).alias(series.name), unread
 
 
 def _indexed(series: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -214,17 +181,6 @@ def _indexed(series: pl.Series) -> tuple[pl.Series, pl.Series]:
     if distinct.is_empty():
         return distinct, pl.Series([None] * len(series), dtype=pl.UInt32)
     return distinct, series.replace_strict(distinct, places, default=None, return_dtype=pl.UInt32)
-
-
-def _pairs(frame: pl.DataFrame, column: Joint) -> tuple[pl.DataFrame, pl.Series]:
-    """Return the distinct pairs, and the place of each row's pair (null if both are missing)."""
-    pair = pl.DataFrame([present(frame[name]) for name in column.pair])
-    present_rows = ~pl.all_horizontal(pl.all().is_null())
-    distinct = pair.filter(present_rows).unique(maintain_order=True).with_row_index("__place")
-    placed = pair.join(
-        distinct, on=list(column.pair), how="left", nulls_equal=True, maintain_order="left"
-    )
-    return distinct, placed["__place"]
 
 
 def _texts_of_aliases(
@@ -354,8 +310,9 @@ class SiteCodec:
         """
         frame, held = self._open(X)
         for column in held:
-            if isinstance(column, Joint) or (isinstance(column, Aliased) and column.keyed):
-                self._vocabulary.learn(column.name, distinct_texts(frame, column))
+            if isinstance(column, Aliased) and column.keyed:
+                distinct = _indexed(present(frame[column.name]))[0]
+                self._vocabulary.learn(column.name, texts_of(distinct, column.kind))
         return self
 
     def inverse_transform(self, X: Container) -> Container:
@@ -377,7 +334,7 @@ class SiteCodec:
         unknown = 0
         for series in named_columns(X, self.agreement.names):
             found, unread = self._decode(series)
-            decoded += found
+            decoded.append(found)
             if unread and self.unknown == "error":
                 raise DataError(
                     f"column '{series.name}': {counted(unread, 'cell', 'hold')} aliases of "
@@ -595,31 +552,25 @@ class SiteCodec:
             return encode_graded(frame[column.name], column, self.outside)
         if isinstance(column, Plain):
             return frame[column.name]
-        if isinstance(column, Joint):
-            texts = distinct_texts(frame, column)
-            aliases = pl.Series(self._vocabulary.aliases(column.name, texts), dtype=pl.String)
-            return aliases.gather(_pairs(frame, column)[1])  # missing only where both are
         if isinstance(column, Matched):
             return pseudonyms_of(frame[column.name], self.agreement._key)
         assert isinstance(column, Aliased)
         return encode_aliased(frame[column.name], column, self._vocabulary, rng)
 
-    def _decode(self, series: pl.Series) -> tuple[list[pl.Series], int]:
-        """Return the plain columns of an encoded one, and how many cells could not be read."""
+    def _decode(self, series: pl.Series) -> tuple[pl.Series, int]:
+        """Return the plain column of an encoded one, and how many cells could not be read."""
         if series.name not in self.agreement:
             if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
-                return [series], 0
+                return series, 0
             pattern = alias_pattern(self.agreement.columns)
             return decode_foreign(series, self._vocabulary, pattern)
         column = self.agreement[series.name]
-        dtypes = [self._dtypes.get(name) for name in column.sources]
+        dtype = self._dtypes.get(series.name)
         if isinstance(column, Graded):
-            return [decode_graded(series, column, dtypes[0])], 0
+            return decode_graded(series, column, dtype), 0
         if isinstance(column, Aliased):
-            return decode_aliased(series, column, self._vocabulary, dtypes[0])
-        if isinstance(column, Joint):
-            return decode_joint(series, column, self._vocabulary, dtypes)
-        return [series], 0
+            return decode_aliased(series, column, self._vocabulary, dtype)
+        return series, 0
 
     def __repr__(self) -> str:
         return f"SiteCodec({self.agreement!r})"

@@ -56,7 +56,7 @@ class ColumnSummary:
         if self.written not in ("", *_CASES) or type(self.alike) is not int or self.alike < 0:
             raise ValueError
         if right and kind is Kind.DATETIME:
-            dates.moment_of_ends(self.name, ends)
+            dates.moment_of_ends(ends)
         if not isinstance(self.name, str) or not (right or ends == (None, None)):
             raise ValueError
 
@@ -191,7 +191,7 @@ def merge_summaries(
         schema.append(Column(name, kind, careful))
         ends = [(c.low, c.high) for c in told if c.low is not None and c.high is not None]
         if ends and kind is Kind.DATETIME:
-            moment = dates.moment_of_ends(name, [end for pair in ends for end in pair])
+            moment = dates.moment_of_ends([end for pair in ends for end in pair])
             numbers = [tuple(dates.as_number(end, moment) for end in pair) for pair in ends]
             low, high = min(low for low, _ in numbers), max(high for _, high in numbers)
             ranges[name] = dates.as_moment(low, moment), dates.as_moment(high, moment)
@@ -253,8 +253,6 @@ def _summarise(series: pl.Series, known: Column | None) -> ColumnSummary:
     if kind is Kind.DATETIME and series.dtype.is_temporal():
         first, last = values.min(), values.max()
         moment = dates.moment_of_end(first)
-        if moment == "time":
-            return replace(bare, low="00:00:00", high="23:59:59.999999")
         ends = _rounded(dates.as_number(first, moment), dates.as_number(last, moment), 1.0)
         start, end = (dates.as_moment(number, moment).isoformat() for number in ends)
         return replace(bare, low=start, high=end)
@@ -318,6 +316,8 @@ def written_differently(summaries: Sequence[SiteSummary]) -> list[str]:
 def _kind(series: pl.Series) -> Kind | None:
     """Return the kind by the type; an empty column that came as text may be anything."""
     untyped = series.dtype in (pl.String, pl.Null) and series.null_count() == len(series)
+    if series.dtype == pl.Time:  # of the day: a name, and no amount
+        return Kind.CATEGORY
     return None if untyped else kind_of(series.dtype)
 
 

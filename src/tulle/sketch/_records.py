@@ -1,7 +1,7 @@
 """What can be sketched: matrices, baskets, texts, bags of terms, and files of them.
 
-All become :class:`Records`: one canonical sparse matrix, and the terms of its columns if it has
-any. Columns without terms are known by their numbers.
+All become :class:`SparseRecords`: one canonical sparse matrix, and the terms of its columns if it
+has any. Columns without terms are known by their numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Nearest neighbours on sketches, as a scikit-learn classifier.
+"""Nearest neighbours and k-means on sketches, as a scikit-learn classifier and clusterer.
 
-It takes :class:`Sketches`, whose records may have different lengths, or a plain array. It sees the
-release only, never the key or a record, so its fitted state is as public as the release.
+They take :class:`Sketches`, whose records may have different lengths, or a plain array. They see
+the release only, never the key or a record, so their fitted state is as public as the release.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from tulle._checks import check_choice, check_int
+from tulle._checks import check_int
 from tulle._random import RandomState, as_generator
 from tulle.errors import DataError
 from tulle.sketch.sketches import Sketches, given
@@ -40,14 +40,13 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
     ----------
     n_neighbors
         Number of neighbours that vote; more than for exact records, since noise must average out.
-    metric
-        ``"cosine"``: the estimated cosine times m / (m + 50), for m shared components: of many
-        candidates the short sketches would otherwise win by their noise. ``"euclidean"``: the
-        estimated distance.
-    weights
-        ``"distance"``: the nearer a sketch, the more its vote counts: by the fourth power of the
-        cosine above, or by one over the distance. Better than equal votes on every data set that
-        we tried, since noise brings strangers among the neighbours. ``"uniform"``: equal votes.
+
+    Notes
+    -----
+    Near is what has a large estimated cosine times m / (m + 50), for m shared components: of many
+    candidates the short sketches would otherwise win by their noise. A vote counts by the fourth
+    power of that: better than equal votes on every data set that we tried, since noise brings
+    strangers among the neighbours.
 
     Attributes
     ----------
@@ -68,12 +67,8 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
     array(['a', 'a', 'b'], dtype='<U1')
     """
 
-    def __init__(
-        self, n_neighbors: int = 25, *, metric: str = "cosine", weights: str = "distance"
-    ) -> None:
+    def __init__(self, n_neighbors: int = 25) -> None:
         self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.weights = weights
 
     def fit(self, X: Any, y: Any) -> SketchKNeighborsClassifier:
         """Keep the training sketches and their classes.
@@ -90,8 +85,6 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         check_int(type(self).__name__, "n_neighbors", self.n_neighbors, 1)
-        check_choice(type(self).__name__, "metric", self.metric, ("cosine", "euclidean"))
-        check_choice(type(self).__name__, "weights", self.weights, ("distance", "uniform"))
         if isinstance(X, Sketches):
             if y is None:
                 raise DataError("requires y to be passed, but the target y is None")
@@ -153,41 +146,21 @@ class SketchKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         far, codes = np.empty((len(sketches), 0)), np.empty((len(sketches), 0), self._codes.dtype)
         for start in range(0, len(self.sketches_), _CANDIDATES):
             part = slice(start, start + _CANDIDATES)
-            more = self._compared(sketches, self.sketches_[part])
+            candidates = self.sketches_[part]
+            shared = np.minimum(sketches.lengths[:, None], candidates.lengths)
+            more = sketches.cosines(candidates) * (-shared / (shared + _SHRINKAGE))
             far = np.concatenate([far, more], axis=1)
             codes = np.concatenate([codes, np.broadcast_to(self._codes[part], more.shape)], axis=1)
             if far.shape[1] > count:
                 nearest = np.argpartition(far, count - 1, axis=1)[:, :count]
                 far = np.take_along_axis(far, nearest, axis=1)
                 codes = np.take_along_axis(codes, nearest, axis=1)
-        weights = self._weights(far)
+        weights = np.maximum(-far, 0.0) ** 4
+        totals = weights.sum(axis=1, keepdims=True)
+        weights = np.where(totals > 0, weights / np.where(totals > 0, totals, 1), 1 / far.shape[1])
         classes = range(len(self.classes_))
         return np.stack([np.sum(weights * (codes == c), axis=1) for c in classes], axis=1)
 
-    def _compared(self, sketches: Sketches, candidates: Sketches) -> npt.NDArray[np.float64]:
-        """Score all pairs: the smaller, the nearer."""
-        if self.metric == "euclidean":
-            return sketches.distances(candidates, squared=True)
-        shared = np.minimum(sketches.lengths[:, None], candidates.lengths)
-        return sketches.cosines(candidates) * (-shared / (shared + _SHRINKAGE))
-
-    def _weights(self, far: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the weight of each neighbour's vote, 1 in total."""
-        if self.weights == "uniform":
-            weights = np.ones_like(far)
-        elif self.metric == "cosine":
-            weights = np.maximum(-far, 0.0) ** 4
-        else:
-            same = np.any(far == 0, axis=1, keepdims=True)  # if some are equal, only they vote
-            with np.errstate(divide="ignore"):
-                weights = np.where(same, far == 0, 1 / np.sqrt(far))
-        totals = weights.sum(axis=1, keepdims=True)
-        return np.where(totals > 0, weights / np.where(totals > 0, totals, 1), 1 / far.shape[1])
-
-
-# k-means on sketches, as a scikit-learn clusterer. It takes :class:`Sketches`, whose records may
-# have different lengths, or a plain array. It sees the release only, never the key or a record,
-# so its fitted state is as public as the release.
 
 _BLOCK = 8192  # records compared with the centres at once
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tulle._files import atomic_write
-from tulle.errors import DataError
 from tulle.keys import SecretKey
 from tulle.spark._jobs import reported, require_spark
 from tulle.stream._saved import load_state, write_state
@@ -56,9 +55,7 @@ def into_stream(
     def take(rows: DataFrame, batch: int) -> None:
         current = condenser
         if Path(state).exists():
-            current, extra, owed = load_state(StreamCondenser, state, key=key)
-            if owed:
-                raise DataError(f"{len(owed)} records that wait in {state} cannot be opened")
+            current, extra = load_state(StreamCondenser, state, key)
             if batch <= extra.get(_BATCH, -1):
                 return
         with reported():
@@ -68,6 +65,6 @@ def into_stream(
             current.partial_fit(frame)
         current._require_groups()
         with atomic_write(state, force=True, mode=0o600) as file:
-            write_state(file, current, waiting="seal", key=key, extra={_BATCH: int(batch)})
+            write_state(file, current, key, extra={_BATCH: int(batch)})
 
     return take

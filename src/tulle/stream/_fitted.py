@@ -22,12 +22,12 @@ from tulle._relations.plan import Plan
 from tulle._types import Flags, Floats, Ints
 from tulle.condense._classes import LabelSchema, refuse_quantity
 from tulle.condense._grouping import join_groups
-from tulle.condense._levels import count_people, level_problems, person_column, too_few_people
+from tulle.condense._levels import able, count_people, level_problems, person_column, too_few_people
 from tulle.condense._shaped import Block
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.stream._batches import Batch, fix_scales
 from tulle.stream._groups import Scaling
-from tulle.stream._held import Growth, Held, HeldBack, largest_feasible, with_growing_domains
+from tulle.stream._held import Growth, Held, HeldBack, with_growing_domains
 from tulle.stream._people import GroupMembers, PersonHash, numbered
 from tulle.stream._relations import Relations
 from tulle.stream._snapshots import Range, ShapeOfNumbers, fit_forms, united_ranges
@@ -262,7 +262,7 @@ class Fitted(BatchFormat):
         numbers, means = np.arange(len(batch)), []
         for label, rows in self.by_class(batch):
             state = self.state_of(label)
-            grouped = largest_feasible(batch.levels[rows], None if people is None else people[rows])
+            grouped = able(batch.levels[rows], None if people is None else people[rows])
             if grouped.any():
                 inside = rows[grouped]
                 own = None if people is None else people[inside]

@@ -24,11 +24,10 @@ from tulle.stream._sources import (
     Position,
     first_line,
     is_packed,
-    lines_at,
 )
 
 _UNFINISHED = (".part", ".tmp", ".crdownload")
-_WRITTEN = (".rejects.ndjson", ".manifest.json")  # by tulle stream itself
+_WRITTEN = (".rejects.ndjson", ".manifest.json", ".key")  # by tulle stream itself
 # so are states and reports, which have any name: a state is a zip that begins with header.json, and
 # the first line of a report is not a record
 _STATE_OR_REPORT = re.compile(
@@ -49,7 +48,6 @@ class FolderSource:
     """
 
     kind = "a folder"
-    goes_back = True
 
     def __init__(
         self,
@@ -78,11 +76,11 @@ class FolderSource:
         arrived = self._arrived()
         if position is None and not follow and not arrived:
             raise DataError(f"{path} has no file to read: names must end in {self._endings()}")
-        self.compared = False  # files that were read with their marks; sizes are, by now
         known = start.get("header")
         self._header = None if known is None else known.encode("latin-1")
         if start["file"] is not None:
             self._go_on_with(start["file"], start["within"], start.get("ended"))
+        self._require_same()
 
     @property
     def position(self) -> Position:
@@ -108,8 +106,6 @@ class FolderSource:
         return f"a folder, {len(position['done']):,} files{current}"
 
     def read(self, most: int) -> Lines | None:
-        if not self.compared:
-            self._require_same()
         parts: list[Lines] = []
         size = 0
         while most > 0 and size < BLOCK:
@@ -128,10 +124,8 @@ class FolderSource:
                 self.close()
                 self.current = None
             else:
-                name = self.current.name
                 texts = _in_order(lines.texts, self.order, self._separator)
-                places = [[name, place] for place in lines.places]
-                parts.append(replace(lines, texts=texts, places=places))
+                parts.append(replace(lines, texts=texts))
                 most -= len(lines)
                 size += sum(len(text or b"") for text in lines.texts)
         if parts:
@@ -150,21 +144,6 @@ class FolderSource:
             if self._header is None:
                 time.sleep(PAUSE)
         return self._header
-
-    def again(self, places: Sequence[Any]) -> list[bytes | None]:
-        try:
-            return [self._again(name, place) for name, place in places]
-        except FileNotFoundError as error:
-            raise DataError(
-                f"{os.path.basename(error.filename)} was removed while records of it are "
-                "waiting: put it back, or use --key from the start to seal waiting records in "
-                "the state"
-            ) from None
-
-    def _again(self, name: str, place: int) -> bytes | None:
-        path = self.folder / name
-        order = self._order(first_line(path) or b"") if self.has_header else None
-        return _in_order(lines_at(path, [place], quoted=self.has_header), order, self._separator)[0]
 
     def notes(self) -> list[str]:
         """Name or count the files that are not read, so that none is missed silently."""
@@ -283,15 +262,11 @@ class FolderSource:
     # -- whether a file is the one that was read ---------------------------------------------------
 
     def _require_same(self) -> None:
-        """Check once per run, before reading anything new, that files already read are the same.
-
-        Not earlier, for where a record that waits was edited, that says more.
-        """
+        """Check, before reading anything new, that files already read are the same."""
         for name in sorted(self._complete().keys() & self.marks.keys()):
             with suppress(OSError), open(self.folder / name, "rb") as file:
                 if self._mark(file.fileno(), self.marks[name][0]) != self.marks[name]:
                     raise _another(name)
-        self.compared = True
 
     def _mark_of(self, file: FileSource) -> Mark:
         size = _size_of_open(file) if file.packed else file.lines.offset

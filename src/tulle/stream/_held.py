@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from tulle._types import Flags, Floats, Ints
+from tulle._types import Floats
+from tulle.condense._levels import able
 from tulle.errors import ParameterError
 from tulle.stream._batches import Sealed
 from tulle.stream._groups import Scaling, StreamGroups
@@ -159,7 +160,7 @@ class HeldBack(Sealed):
         elif codec.rest is not None:
             way = Affine(np.eye(codec.width), np.zeros(codec.width))
         else:
-            together = largest_feasible(np.array([held.level for held in holders]))
+            together = able(np.array([held.level for held in holders]))
             holders = [held for held, kept in zip(holders, together) if kept]
             codec, way = codec.with_rest(len(holders), encoder.max_width)
         wider, whole = encoder.grown(growth.column, codec, way)
@@ -198,7 +199,7 @@ class HeldBack(Sealed):
             for column in held.unknown:
                 levels.setdefault(column, []).append(held.level)
         for column in sorted(levels, key=lambda name: len(levels[name]), reverse=True):
-            enough = largest_feasible(np.array(levels[column])).any()
+            enough = able(np.array(levels[column])).any()
             if enough or _code(encoder, column).rest is not None:
                 return Growth(column, None, rest=True)
         return None
@@ -213,21 +214,6 @@ class HeldBack(Sealed):
             codec.encode(value, row[None, place])
             unknown = {name: v for name, v in held.unknown.items() if name != column}
             self.records[at] = replace(held, row=row, unknown=unknown)
-
-
-def largest_feasible(levels: Ints, people: Ints | None = None) -> Flags:
-    """Return which records a valid grouping can hold; the most demanding ones are left out."""
-    order = np.argsort(-levels, kind="stable")
-    left = len(levels) - np.arange(len(levels))
-    if people is not None:  # how many different people are left
-        last = np.zeros(len(levels), dtype=np.int64)
-        last[len(levels) - 1 - np.unique(people[order][::-1], return_index=True)[1]] = 1
-        left = last[::-1].cumsum()[::-1]
-    enough = levels[order] <= left
-    kept = np.zeros(len(levels), dtype=bool)
-    if enough.any():
-        kept[order[np.argmax(enough) :]] = True
-    return kept
 
 
 def with_growing_domains(schema: Schema, *, people: bool) -> Schema:

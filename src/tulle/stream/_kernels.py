@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tulle._jit import borrowed, inlined, int64, kernel, part
+from tulle._jit import inlined, int64, kernel, part
 from tulle.stream._groups import CONVERGED, SQUARINGS, GroupArrays
 
 ROOT, LEAVES, NODES, PACKED = 0, 1, 2, 3  # entries of `marks`
@@ -486,7 +486,7 @@ def absorb(
     WAKE = this group has reached ``wake`` people, which a waiting record needs, and is not
     settled yet; CROWDED = this leaf of the index is full and must be split.
     """
-    groups, tree, work, records, levels = borrowed((groups, tree, work, records, levels))
+
     row = start
     group = unsettled
     while True:

@@ -1,9 +1,8 @@
 """The file of a stream's state: a zip of NumPy arrays and one JSON header.
 
 ``numpy.load`` and any zip reader open it; the checksums of a zip tell a damaged file. Statistics
-only: records that are held back are in it unencrypted, sealed by a key, or not at all, as the
-caller chooses. So are hashes of people, where these have several records, except that they cannot
-be left out.
+only, but for one part that a key seals, or that is in it unencrypted, as the caller chooses: the
+records that are held back, and hashes of people where these have several records.
 
 Such a file may come from someone else. Members are stored, not compressed, so that no
 file unfolds into more than its own size; every value is checked before a condenser takes it; and
@@ -18,7 +17,7 @@ import math
 import os
 import types
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
@@ -37,12 +36,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tulle._json import plain, read_json, series_from_json, series_to_json
+from tulle._json import plain as as_plain
+from tulle._json import read_json, series_from_json, series_to_json
+from tulle._plurals import counted
 from tulle._types import Floats, Ints
 from tulle.condense._classes import LabelSchema, labels_of
 from tulle.errors import DataError, KeyMaterialError
 from tulle.keys import SecretKey
-from tulle.stream._batches import Batch
 from tulle.stream._fitted import Fitted
 from tulle.stream._groups import UNPUBLISHED, GroupArrays, StreamGroups
 from tulle.stream._held import Held, HeldBack
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from tulle.stream.condenser import StreamCondenser
 
 FORMAT = "tulle-stream-state"
-VERSION = 4
+VERSION = 5
 PARAMETERS = (
     "k",
     "init_size",
@@ -112,19 +112,13 @@ class _Class(NamedTuple):
         state.history, state.seen = history, self.seen
 
 
-class Owed(NamedTuple):
-    """What a state says of a record that it holds back, wherever the record itself is."""
-
-    state: int  # the place of its class
-    number: int
-    level: int
-    newcomer: bool  # it waits for a category
-
-
 class _Vault(NamedTuple):
-    """What is sealed, or left out: the records that are held back, and who is in which group."""
+    """What is sealed: the records that are held back, and who is in which group."""
 
     rows: Floats
+    numbers: Ints
+    levels: Ints
+    states: Ints  # the places of their classes
     persons: Ints
     unknown: dict[str, pl.Series]  # the values that records wait for, null in those that do not
     secret: NDArray[np.uint8]  # of the hashes of people
@@ -139,9 +133,17 @@ class _Vault(NamedTuple):
         if not held and persons is None:
             return None
         names = dict.fromkeys(name for one in held for name in one.unknown)
+        places = list(fitted.states)
+
+        def numbers(of: Callable[[Held], int]) -> Ints:
+            return np.array([of(one) for one in held], dtype=np.int64)
+
         return cls(
             np.array([one.row for one in held]).reshape(len(held), len(fitted.location)),
-            np.array([one.person for one in held], dtype=np.int64),
+            numbers(lambda one: one.number),
+            numbers(lambda one: one.level),
+            numbers(lambda one: places.index(one.label)),
+            numbers(lambda one: one.person),
             {name: pl.Series(name, [one.unknown.get(name) for one in held]) for name in names},
             np.frombuffer(b"" if persons is None else persons.secret, dtype=np.uint8),
             np.array([] if persons is None else sorted(persons.known), dtype=np.int64),
@@ -159,50 +161,50 @@ def _counted(sides: list[dict[int, int]]) -> tuple[Ints, Ints]:
 def write_state(
     file: BinaryIO,
     condenser: StreamCondenser,
+    key: SecretKey | None,
     *,
-    waiting: str,
-    key: SecretKey | None = None,
+    plain: bool = False,
     extra: Entries | None = None,
 ) -> None:
-    """Write the state; ``waiting`` records are "seal"ed, written "plain", or "omit"ted.
-
-    Omitted or sealed, they are still counted, by their numbers in the stream and their levels.
-    """
+    """Write the state; what is private is sealed by the key, or ``plain`` in it."""
     fitted = condenser._fitted
     header, arrays = _fitted_to_parts(fitted)
-    vault = _Vault.of(fitted)
-    sealed = waiting == "seal" and key is not None
-    if vault is not None and (sealed or waiting == "plain"):
+    vault, sealed = _Vault.of(fitted), not plain
+    if vault is not None:
         inside: Arrays = {}
         content = to_bytes({"vault": _saved(vault, inside, "vault")}, inside)
-        content = key.seal(content, _USE, _BOUND) if sealed and key is not None else content
+        if sealed:
+            content = _require_key(key, vault).seal(content, _USE, _BOUND)
         arrays["private"] = np.frombuffer(content, dtype=np.uint8)
-    elif fitted.persons is not None:
-        raise KeyMaterialError(
-            "the state of a stream that counts people holds hashes of them and the secret behind "
-            "these: pass a key to seal them, or waiting='plain' to write them unencrypted"
-        )
     header |= {
-        "parameters": {name: plain(getattr(condenser, name)) for name in PARAMETERS},
+        "parameters": {name: as_plain(getattr(condenser, name)) for name in PARAMETERS},
         "columns": _columns_to_json(condenser.columns),
         "n_features": condenser.n_features_in_,
-        "feature_names": plain(getattr(condenser, "feature_names_in_", None)),
+        "feature_names": as_plain(getattr(condenser, "feature_names_in_", None)),
         "sealed": sealed,
         "extra": extra or {},
     }
     _write(file, header, arrays)
 
 
-def load_state(
-    cls: type[StreamCondenser], place: Place, *, key: SecretKey | None
-) -> tuple[StreamCondenser, Entries, list[Owed]]:
-    """Read the condenser, what was saved with it, and the waiting records still missing from it.
+def _require_key(key: SecretKey | None, vault: _Vault) -> SecretKey:
+    if key is None:
+        waiting = counted(len(vault.numbers), "waiting record")
+        held = "hashes of people, and the secret behind them" if len(vault.secret) else waiting
+        raise KeyMaterialError(
+            f"the state holds {held}: pass a key to seal them, or waiting='plain' "
+            "(--plain-waiting) to write them unencrypted"
+        )
+    return key
 
-    Hand these to :func:`resupply`, in this order.
-    """
+
+def load_state(
+    cls: type[StreamCondenser], place: Place, key: SecretKey | None
+) -> tuple[StreamCondenser, Entries]:
+    """Read the condenser, and what was saved with it."""
     header, arrays = read_parts(place)
     with refusing(place):
-        fitted, owed = _fitted_from_parts(header, arrays, key)
+        fitted = _fitted_from_parts(header, arrays, key)
         condenser = cls(**header["parameters"], columns=_columns_from_json(header["columns"]))
         condenser._continue(fitted)
         condenser._fresh_container = True  # which kind of table comes is not known yet
@@ -213,34 +215,7 @@ def load_state(
             condenser.feature_names_in_ = np.array(names, dtype=object)
         _require(isinstance(header["extra"], dict))
         _try_out(fitted)
-    return condenser, header["extra"], owed
-
-
-def resupply(condenser: StreamCondenser, owed: list[Owed], X: Any) -> None:
-    """Put back waiting records that the saved state left out, read again by their owner."""
-    fitted = condenser._fitted
-    frame = Batch.of(X, None, classwise=False, names=fitted.names).frame
-    matrix, fresh = fitted.encoder.encode_arriving(frame)
-    unknown = [
-        {name: frame[name][row] for name, waits in fresh.items() if waits[row]}
-        for row in range(frame.height)
-    ]
-    _hold(fitted, owed, matrix, unknown, [waiter.number for waiter in owed])
-
-
-def _hold(
-    fitted: Fitted,
-    owed: list[Owed],
-    matrix: Floats,
-    unknown: list[dict[str, Any]],
-    persons: list[int],
-) -> None:
-    labels = list(fitted.states)
-    for waiter, row, values, person in zip(owed, matrix, unknown, persons, strict=True):
-        _require(bool(values) == waiter.newcomer and values.keys() <= fitted.encoder.growing)
-        kept = waiter.level, waiter.number, labels[waiter.state], person
-        fitted.held.records.append(Held(np.array(row), *kept, values))
-    fitted.held.due(fitted.encoder)  # counts those who wait for a category
+    return condenser, header["extra"]
 
 
 def _try_out(fitted: Fitted) -> None:
@@ -331,24 +306,16 @@ def _fitted_to_parts(fitted: Fitted) -> tuple[Entries, Arrays]:
         _saved(_Class.of(state), arrays, str(place))
         for place, state in enumerate(fitted.states.values())
     ]
-    header["held"] = [
-        Owed(places.index(held.label), held.number, held.level, bool(held.unknown))._asdict()
-        for held in fitted.held.records
-    ]
     return header, arrays
 
 
-def _fitted_from_parts(
-    header: Entries, arrays: Arrays, key: SecretKey | None
-) -> tuple[Fitted, list[Owed]]:
-    """Restore the fitted state with the file's held records, and name those the file leaves out."""
+def _fitted_from_parts(header: Entries, arrays: Arrays, key: SecretKey | None) -> Fitted:
     hints = get_type_hints(Fitted)
     told = {n: restored(hints[n], header[n], arrays, n) for n in hints if n not in _APART}
     labels, classes = _labels(header["labels"])
     vault, persons = _opened(header["sealed"], arrays, key), None
     if "persons" in header:
-        if vault is None:
-            raise KeyMaterialError("the people of the stream are sealed: pass the key")
+        assert vault is not None  # people are private
         persons = PersonHash(header["persons"][0], vault.secret.tobytes(), header["persons"][1])
         persons.known = set(vault.known.tolist())
         sides = {name: [dict(s.tolist()) for s in pairs] for name, pairs in vault.farthest.items()}
@@ -362,27 +329,38 @@ def _fitted_from_parts(
         if persons is not None and vault is not None:
             state.people = GroupMembers.from_arrays(*vault.members[place])
             _require(len(state.people) == len(state.groups))
-    owed = [restored(Owed, entry, {}, "") for entry in header["held"]]
-    _check_counts(fitted, owed)
-    if vault is None:
-        return fitted, owed
-    _require(vault.rows.shape == (len(owed), len(fitted.location)))
+    if vault is not None:
+        _hold(fitted, vault)
+    _check_counts(fitted)
+    return fitted
+
+
+def _hold(fitted: Fitted, vault: _Vault) -> None:
+    """Give a stream the records that it holds back."""
+    labels, columns = list(fitted.states), vault.unknown.items()
+    _require(vault.rows.shape == (len(vault.numbers), len(fitted.location)))
     check_reach(fitted.units.standard(vault.rows))
-    columns = [(name, values.to_list()) for name, values in vault.unknown.items()]
-    unknown = [
-        {name: values[row] for name, values in columns if values[row] is not None}
-        for row in range(len(owed))
-    ]
-    _hold(fitted, owed, vault.rows, unknown, vault.persons.tolist())
-    return fitted, []
+    _require(vault.unknown.keys() <= fitted.encoder.growing)
+    told = zip(vault.rows, vault.levels, vault.numbers, vault.states, vault.persons, strict=True)
+    for at, (row, level, number, place, person) in enumerate(told):
+        _require(0 <= number < fitted.seen and level >= 1 and 0 <= place < len(labels))
+        unknown = {name: values[at] for name, values in columns if values[at] is not None}
+        kept = int(level), int(number), labels[place], int(person)
+        fitted.held.records.append(Held(np.array(row), *kept, unknown))
+    fitted.held.due(fitted.encoder)  # counts those who wait for a category
 
 
 def _opened(sealed: bool, arrays: Arrays, key: SecretKey | None) -> _Vault | None:
-    """Read what is private, unless it was left out or no key is there to open it."""
-    if "private" not in arrays or (sealed and key is None):
+    """Read what is private, if there is anything."""
+    if "private" not in arrays:
         return None
     content = arrays["private"].tobytes()
-    if sealed and key is not None:
+    if sealed:
+        if key is None:
+            raise KeyMaterialError(
+                "the records that wait in this state, or hashes of people, are sealed: pass the "
+                "key (key=, --key)"
+            )
         try:
             content = key.unseal(content, _USE, _BOUND)
         except KeyMaterialError:
@@ -416,16 +394,12 @@ def _check(fitted: Fitted) -> None:
         _require(all(part.min() >= 0 and 0 < part.sum() < MOST for part in same[4:]))
 
 
-def _check_counts(fitted: Fitted, owed: list[Owed]) -> None:
+def _check_counts(fitted: Fitted) -> None:
     """Raise if records are lost or counted twice."""
-    waiting = [0] * len(fitted.states)
-    for waiter in owed:
-        _require(waiter.state < len(waiting) and waiter.number < fitted.seen and waiter.level >= 1)
-        waiting[waiter.state] += not waiter.newcomer
-    for state, count in zip(fitted.states.values(), waiting):
-        _require(state.seen == state.condensed + count)
+    for state in fitted.states.values():
+        _require(state.seen == state.condensed + len(state.waiting))
     taken = sum(state.seen for state in fitted.states.values())
-    _require(taken + len(owed) - sum(waiting) == fitted.seen)
+    _require(taken + len(fitted.held.for_category()) == fitted.seen)
 
 
 def _groups(saved: GroupArrays, wide: int, *, least: int = 1) -> StreamGroups:

@@ -18,7 +18,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, ClassVar, Protocol, cast
 
 import numpy as np
@@ -27,8 +27,8 @@ from tulle._plurals import counted
 from tulle.errors import DataError, TulleError
 from tulle.io._text import TOO_LONG, split_records
 
-# Records of text from a binary file, read in blocks, with their places, in bounded memory. One is a
-# line, or in CSV several, if there are line breaks inside quotes.
+# Records of text from a binary file, read in blocks, in bounded memory. One is a line, or in CSV
+# several, if there are line breaks inside quotes.
 
 LONGEST = 1 << 20  # bytes of a record; longer ones are refused, not kept
 BLOCK = 2 << 20  # bytes read at a time
@@ -39,13 +39,11 @@ Fetch = Callable[[int], bytes | None]  # up to so many bytes; b"" at the end, No
 class Lines:
     """Some records of a source as text, one after the other.
 
-    ``places`` are JSON values with which the source finds each record again; ``numbers`` (of the
-    first line of each) and ``origins`` are for people. What is not a record comes without its text,
-    and ``faults`` say why.
+    ``numbers`` (of the first line of each) and ``origins`` are for people. What is not a record
+    comes without its text, and ``faults`` say why.
     """
 
     texts: list[bytes | None]
-    places: Sequence[Any]
     numbers: Sequence[int]
     origins: Sequence[str]
     faults: Mapping[int, str] = field(default_factory=dict)
@@ -68,14 +66,13 @@ class Lines:
             before += len(part)
         return cls(
             [text for part in parts for text in part.texts],
-            [place for part in parts for place in part.places],
             [number for part in parts for number in part.numbers],
             [origin for part in parts for origin in part.origins],
             faults,
         )
 
 
-NO_LINES = Lines([], [], [], [])
+NO_LINES = Lines([], [], [])
 
 
 @dataclass(repr=False, eq=False)
@@ -179,7 +176,6 @@ class LineReader:
         self._faults = {at - most: why for at, why in self._faults.items() if at >= most}
         lengths = np.fromiter(map(len, raw), np.int64, len(raw))
         lengths[0] += self._hidden
-        places = self.offset + np.cumsum(lengths + 1) - lengths - 1
         faults = dict.fromkeys(np.flatnonzero(lengths > LONGEST).tolist(), TOO_LONG) | faults
         texts: list[bytes | None] = [*raw]
         if self._seen[b"\r"]:
@@ -194,10 +190,10 @@ class LineReader:
             inner = np.fromiter((text.count(b"\n") for text in raw), np.int64, len(raw))
             numbers = (np.array(numbers) + np.cumsum(inner) - inner).tolist()
             after = numbers[-1] + int(inner[-1])
-        self.offset = int(places[-1] + lengths[-1]) + 1 - (self._unended and not self._ready)
+        self.offset += int(lengths.sum()) + len(raw) - (self._unended and not self._ready)
         self.number, self.count, self._hidden = after, self.count + len(raw), 0
         self._unended = self._unended and bool(self._ready)
-        return Lines(texts, places.tolist(), numbers, [self.origin] * len(raw), faults)
+        return Lines(texts, numbers, [self.origin] * len(raw), faults)
 
 
 Position = dict[str, Any]
@@ -209,7 +205,6 @@ class Source(Protocol):
 
     name: str
     kind: ClassVar[str]  # for people, and to tell a state of another kind of source
-    goes_back: bool  # whether lines that were delivered before this run can be had again
 
     @property
     def position(self) -> Position:
@@ -224,9 +219,6 @@ class Source(Protocol):
 
     def header(self) -> bytes | None:
         """Return the first line of the first file, if files begin with the names of columns."""
-
-    def again(self, places: Sequence[Any]) -> list[bytes | None]:
-        """Return the texts of lines that were delivered before."""
 
     def notes(self) -> list[str]:
         """Report what was not read, in sentences without data."""
@@ -264,7 +256,6 @@ class FileSource:
         self.path = path
         self.has_header = has_header
         self.complete = complete
-        self.goes_back = True
         self.file = _opened(path)
         self.packed = is_packed(path)
         if self.packed and follow:
@@ -310,9 +301,6 @@ class FileSource:
     def header(self) -> bytes | None:
         return self._header
 
-    def again(self, places: Sequence[int]) -> list[bytes | None]:
-        return lines_at(self.path, places, quoted=self.has_header)
-
     def notes(self) -> list[str]:
         """Report what was left at the end of the file."""
         if not self.lines.unfinished or self.lines.growing:
@@ -332,7 +320,6 @@ class FileSource:
             return 0, 0
         if not self._is_at(position):
             if continued:
-                self.goes_back = False
                 return 0, 0
             if self.complete:
                 raise self._changed_in_folder(position["line"])
@@ -421,24 +408,6 @@ def first_line(path: str | os.PathLike[str]) -> bytes | None:
         return LineReader(lambda _: file.read(_LINE), "", quoted=True).first()
 
 
-def lines_at(
-    path: str | os.PathLike[str], places: Sequence[int], *, quoted: bool
-) -> list[bytes | None]:
-    """Return the records of a file that begin at the given offsets."""
-    found = []
-    with _readable(path), _text_of(path) as file:
-        for place in places:
-            file.seek(place)
-            reader = LineReader(lambda _: file.read(_LINE), "", quoted=quoted, offset=place)
-            lines = reader.read(1)
-            if lines is None:
-                raise DataError(
-                    f"{path} is shorter than the part that was read: it is not the same file"
-                )
-            found.append(lines.texts[0])
-    return found
-
-
 def is_packed(path: str | os.PathLike[str]) -> bool:
     return str(path).endswith(".gz")
 
@@ -485,20 +454,19 @@ class StandardInput:
 
     def __init__(self, *, has_header: bool, position: Position | None, restart: str | None) -> None:
         self.lines = LineReader(_fetcher(), self.name, quoted=has_header)
-        self.goes_back = restart == "replayed"
-        self.skip = 0
-        if position is not None:
-            if restart is None:
-                raise TulleError(
-                    "this state has read from standard input before: pass --restart replayed if "
-                    "the same lines will be sent again, or --restart continued if only new ones "
-                    "will"
-                )
-            self.skip = int(position["records"])
+        if position is not None and restart is None:
+            raise TulleError(
+                "this state has read from standard input before: pass --restart replayed if "
+                "the same lines will be sent again, or --restart continued if only new ones "
+                "will"
+            )
+        self.skip = 0  # records that come once more
         self._header = self.lines.first() if has_header else None
-        if position is not None and not self.goes_back:
+        if restart == "replayed" and position is not None:
+            self.skip = int(position["records"])
+        elif position is not None:
             # the header comes again, but only once in a replay of everything: not counted again
-            self.lines.number, self.lines.count = position["line"], self.skip
+            self.lines.number, self.lines.count = position["line"], int(position["records"])
 
     @property
     def position(self) -> Position:
@@ -509,24 +477,15 @@ class StandardInput:
         return f"standard input, up to line {position['line']:,}"
 
     def read(self, most: int) -> Lines | None:
-        found = self.lines.read(most)
-        return None if found is None else replace(found, places=found.numbers)
-
-    def header(self) -> bytes | None:
-        return self._header
-
-    def again(self, places: Sequence[int]) -> list[bytes | None]:
-        """Skip the records that were delivered before and return some of them."""
-        wanted = set(places)
-        picked: dict[int, bytes | None] = {}
         while self.lines.count < self.skip:
-            found = self.lines.read(self.skip - self.lines.count)
-            if found is None:
+            if self.lines.read(self.skip - self.lines.count) is None:
                 raise DataError(
                     "standard input ended before the position that was reached last time"
                 )
-            picked |= {n: text for n, text in zip(found.numbers, found.texts) if n in wanted}
-        return [picked[place] for place in places]
+        return self.lines.read(most)
+
+    def header(self) -> bytes | None:
+        return self._header
 
     def notes(self) -> list[str]:
         return []

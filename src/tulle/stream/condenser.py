@@ -27,7 +27,7 @@ from tulle.condense._estimators import takes_any_table
 from tulle.condense._levels import check_levels, level_column, locate_levels
 from tulle.condense._notes import column_notes, privacy_notes
 from tulle.condense._synthesis import count_degenerate
-from tulle.errors import DataError, KeyMaterialError, ParameterError, PrivacyError
+from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.keys import SecretKey
 from tulle.stream._batches import Batch, alone, changing, check_whole
 from tulle.stream._fitted import Beginning, Checked, Fitted
@@ -414,13 +414,8 @@ class StreamCondenser(BaseEstimator):
 
         check_choice("save", "waiting", waiting, ("seal", "plain"))
         self._require_groups()
-        if waiting == "seal" and key is None and self.n_waiting_:
-            raise KeyMaterialError(
-                f"{counted(self.n_waiting_, 'record', 'is')} waiting: pass a key to seal them, or "
-                "waiting='plain' to write them unencrypted"
-            )
         with atomic_write(path, force=force, mode=0o600) as file:
-            write_state(file, self, waiting=waiting, key=key)
+            write_state(file, self, key, plain=waiting == "plain")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, key: SecretKey | None = None) -> StreamCondenser:
@@ -441,13 +436,7 @@ class StreamCondenser(BaseEstimator):
         """
         from tulle.stream._saved import load_state
 
-        condenser, _, owed = load_state(cls, path, key=key)
-        if owed:
-            raise KeyMaterialError(
-                f"{counted(len(owed), 'record', 'is')} waiting in {path}, sealed or left out: "
-                "pass the key that sealed them"
-            )
-        return condenser
+        return load_state(cls, path, key)[0]
 
     @property
     def n_seen_(self) -> int:
@@ -537,18 +526,6 @@ class StreamCondenser(BaseEstimator):
             named = {"class": label} if self.classwise else {}
             rows += [named | {n: getattr(row, n) for n in shown} for row in state.history.rows]
         return rows
-
-    def waiting_numbers(self) -> list[int]:
-        """Return the numbers in the stream of the records that wait, to find them again.
-
-        Returns
-        -------
-        list of int
-        """
-        body = self._require_seen()
-        if isinstance(body, Beginning):
-            return []
-        return sorted(held.number for held in body.held.records)
 
     @property
     def _fitted(self) -> Fitted:

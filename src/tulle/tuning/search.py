@@ -560,7 +560,7 @@ class GroupSizeSearch(BaseEstimator):
         return self.best_estimator_.sample(n_samples)
 
     def chart(self) -> Any:
-        """Draw utility against privacy with the chosen size, and both over the size.
+        """Draw utility and privacy over the size.
 
         Returns
         -------
@@ -569,27 +569,29 @@ class GroupSizeSearch(BaseEstimator):
         from tulle._charts import chart
 
         check_is_fitted(self, "results_")
-        return chart("curve", self.curve())
+        return chart("over_k", self.curve())
 
-    def curve(self) -> list[dict[str, Any]]:
-        """Return the results as plain rows: size, accuracy, privacy, chosen.
+    def curve(self, *, classes: bool = False) -> list[dict[str, Any]]:
+        """Return utility and privacy of each size, or the utility of each class, to draw.
 
-        Returns
-        -------
-        list of dict
-        """
-        names = {"k": "size", "utility": "accuracy", "privacy": "privacy", "chosen": "chosen"}
-        return self.results_.select(list(names)).rename(names).to_dicts()
-
-    def class_curve(self) -> list[dict[str, Any]]:
-        """Return the utility of each class as plain rows: class, size, accuracy.
+        Parameters
+        ----------
+        classes : bool
+            Whether the classes are wanted.
 
         Returns
         -------
         list of dict
+            Rows with ``curve`` (the class), ``k``, ``measure`` and ``value``.
         """
-        names = {"class": "class", "k": "size", "utility": "accuracy"}
-        return self.class_results_.select(list(names)).rename(names).to_dicts()
+        results = self.class_results_ if classes else self.results_
+        return [
+            {"curve": str(row.get("class", "")), "k": row["k"], "measure": measure,
+             "value": row[measure]}
+            for measure in ("utility", "privacy")
+            for row in results.to_dicts()
+            if row.get(measure) is not None
+        ]  # fmt: skip
 
     def _check_parameters(self) -> None:
         owner = "GroupSizeSearch"

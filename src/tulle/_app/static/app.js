@@ -84,12 +84,14 @@
     const field = document.querySelector("input[data-find]");
     if (!field) return;
     const word = field.value.trim().toLowerCase();
+    const all = document.querySelectorAll(field.dataset.find);
+    const most = word ? Infinity : field.dataset.most;  // without a word, hundreds would hide the page
     let count = 0;
-    for (const one of document.querySelectorAll(field.dataset.find)) {
-      one.hidden = !one.dataset.name.includes(word);
+    all.forEach(function (one, place) {
+      one.hidden = place >= most || !one.dataset.name.includes(word);
       count += !one.hidden;
-    }
-    document.getElementById("found").textContent = word ? count + " shown" : "";
+    });
+    document.getElementById("found").textContent = count < all.length ? count + " of " + all.length + " shown" : "";
   }
 
   function say(form, text) {
@@ -148,6 +150,12 @@
         for (const field of document.querySelectorAll("input.filled")) field.value = button.dataset.gates;
       });
     }
+    document.addEventListener("click", function (event) {
+      if (event.target.id !== "show-all") return;
+      document.querySelector("input[data-find]").dataset.most = Infinity;
+      event.target.hidden = true;
+      find();
+    });
     document.addEventListener("input", function (event) { if (event.target.dataset.find) find(); });
     document.body.addEventListener("htmx:afterSettle", function () { draw(document); find(); });
   });

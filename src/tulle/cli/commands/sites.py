@@ -153,13 +153,6 @@ def summary(source: str, target: str, as_json: bool, **arguments: Any) -> None:
     "COLUMN=SHARE",
     "Use several aliases for values more common than this. Changes mining results.",
 )
-@click.option(
-    "--joint",
-    multiple=True,
-    nargs=2,
-    metavar="COLUMN COLUMN",
-    help="Use one alias for a pair of columns.",
-)
 @options.column(
     "--match", "The sites hold other columns of the same people: this one says who they are."
 )

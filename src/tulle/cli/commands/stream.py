@@ -30,8 +30,7 @@ from tulle.cli import _output as output
 @click.option(
     "--status",
     metavar="STATE",
-    help="Show the counts of a stream from its state, running or not, and exit; with the --key "
-    "of one that counts people.",
+    help="Show the counts of a stream from its state, running or not, and exit.",
 )
 @options.choice(STREAM_FORMATS, "--format", "kind", "Format of the source. Default: by file name.")
 @options.switch("--follow", "Wait for more records; stop with Ctrl-C.")
@@ -40,10 +39,7 @@ from tulle.cli import _output as output
     "--levels", "Column with each record's own level; 6..10: drawn, for a trial. --k is not used."
 )
 @options.column("--target", "Column of classes, which are condensed separately.")
-@options.column(
-    "--person",
-    "Whose records they are: people are counted, not records (needs --key or --plain-waiting).",
-)
+@options.column("--person", "Whose records they are: people are counted, not records.")
 @options.whole(
     "--init", "Number of records to form the first groups from.  [default: 1000]", least=2
 )
@@ -87,7 +83,7 @@ from tulle.cli import _output as output
 @options.file(
     "--key",
     "Key file that seals waiting records in the state, and hashes of people: made for a new "
-    "stream if there is no such file, and needed by every later run.",
+    "stream if there is no such file, and needed by every later run.  [default: STATE.key]",
 )
 @options.switch("--plain-waiting", "Store waiting records unencrypted in the state.")
 @options.choice(
@@ -116,7 +112,7 @@ def command(
     from tulle.keys import SecretKey
 
     if status is not None:
-        from tulle._commands._stream_status import status as status_of
+        from tulle._commands.stream import status as status_of
 
         counts = status_of(status, None if key is None else SecretKey.load(key))
         output.show(counts, title="Stream", as_json=as_json)
@@ -124,11 +120,13 @@ def command(
     options.require(context, "source", "output", "state")
     from tulle._commands.stream import stream
 
-    made = key is not None and not Path(key).exists() and not Path(given["state"]).exists()
-    if made:
-        SecretKey.generate().save(str(key))
-    opened = None if key is None else SecretKey.load(key)
+    state = Path(given["state"])
+    place = Path(key or f"{state}.key")
+    new = not place.exists() and not state.exists()
+    if key is not None and new:
+        SecretKey.generate().save(place)
+    opened = None if key is None else SecretKey.load(place)
     with output.working(as_json, logged=given["follow"] or not as_json):
         done = stream(key=opened, command=output.command_line(), **given)
-    made_key = [f"key       {key} (created; keep it secret)"] if made else []
+    made_key = [f"key       {place} (created; keep it secret)"] if new and place.exists() else []
     output.show_done(done, "Stream", as_json=as_json, where=made_key)

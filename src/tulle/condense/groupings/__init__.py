@@ -13,7 +13,7 @@ import numpy as np
 from tulle._checks import check_choice
 from tulle._threads import linear_algebra_on_one
 from tulle._types import Floats, Ints
-from tulle.condense._levels import check_feasible, check_groups
+from tulle.condense._levels import check_people, feasible
 from tulle.condense.groupings._repair import without_gaps
 
 # method -> the module that defines a function of that name
@@ -41,13 +41,13 @@ def group_records(
     the distances, and what counts as rounding would hide what is gained.
     """
     check_choice("group_records", "method", method, _HOMES)
-    check_feasible(levels)
     if len(levels) == 0:
         return np.zeros(0, dtype=np.int64)
+    feasible(levels, "error", "level")
     options = {"time_budget": time_budget} if method == "best" else {}
     home = import_module(f"tulle.condense.groupings.{_HOMES[method]}")
     with linear_algebra_on_one:
         groups: Ints = getattr(home, method)(matrix - matrix.mean(axis=0), levels, rng, **options)
     groups = without_gaps(groups)
-    check_groups(groups, levels)
+    check_people(groups, levels)
     return groups

@@ -21,8 +21,8 @@ from tulle._types import Floats, Ints
 from tulle.condense.groupings._repair import set_aside, squared_error
 
 if TYPE_CHECKING:
-    from tulle.condense.groupings._bench_kernels import Bench, Chains
-    from tulle.condense.groupings._cell_kernels import GridCells
+    from tulle.condense.groupings._exchange_kernels import GridCells
+    from tulle.condense.groupings._search_kernels import Bench, Chains
 
 SMALL = 3_000  # records up to which there is time for a search
 MEDIUM = 30_000  # records up to which groups then look wider and longer
@@ -243,7 +243,7 @@ def nearest(
 
 def _reach_out(cells: GridCells, near: Ints) -> None:
     """Give the worst groups lists of the groups nearest to their members."""
-    from tulle.condense.groupings._restructure_kernels import reach_out
+    from tulle.condense.groupings._exchange_kernels import reach_out
 
     alive = np.flatnonzero(cells.size)
     numbers = np.repeat(alive, cells.size[alive])
@@ -263,9 +263,8 @@ def refined(
     enough: float = _SMALLEST_GAIN,
 ) -> Ints:
     """Exchange members between groups near each other, and dissolve and split groups."""
-    from tulle.condense.groupings._exchange_kernels import sweep
+    from tulle.condense.groupings._exchange_kernels import restructure, sweep
     from tulle.condense.groupings._neighbour_kernels import explore, relist
-    from tulle.condense.groupings._restructure_kernels import restructure
 
     cells = lay_out(matrix, levels, groups)
     near, far = nearest(cells.centres, np.flatnonzero(cells.size), width, rng)
@@ -295,7 +294,7 @@ def lay_out(matrix: Floats, levels: Ints, groups: Ints) -> GridCells:
     """Lay out groups with their records together, room to double, and some empty groups to split
     into.
     """
-    from tulle.condense.groupings._cell_kernels import GridCells
+    from tulle.condense.groupings._exchange_kernels import GridCells
 
     d = matrix.shape[1]
     taken = np.bincount(groups).astype(np.int64)
@@ -412,7 +411,7 @@ class GroupingSearch:
 
 
 def _chained(groups: Ints, room: int) -> Chains:
-    from tulle.condense.groupings._bench_kernels import Chains
+    from tulle.condense.groupings._search_kernels import Chains
 
     order = np.argsort(groups, kind="stable")
     ends = np.append(groups[order][1:] != groups[order][:-1], True)
@@ -425,7 +424,7 @@ def _chained(groups: Ints, room: int) -> Chains:
 
 
 def _bench(room: int, d: int) -> Bench:
-    from tulle.condense.groupings._bench_kernels import MOST, Bench
+    from tulle.condense.groupings._search_kernels import MOST, Bench
 
     def counts(length: int) -> Ints:
         return np.zeros(length, dtype=np.int64)

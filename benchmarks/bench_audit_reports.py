@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import runpy
 import shutil
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from benchmarks.results import data_folder, timed, write_table
 from tulle.cli import tulle
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+BROWSER = Path(__file__).parents[1] / "tests" / "report" / "browser.py"
 RULES = "170 -> 38\n41, 48 -> 39\n36 -> 38\n48, 310 -> 39\n"
 MINED = ("--min-support", "1%", "--min-confidence", "50%")
 SHOWN = ("adult", "retail", "newsgroups", "sites", "adult-public-phone")
@@ -90,13 +92,13 @@ def encoded(folder: Path, quick: bool) -> None:
 
 def look(folder: Path, quick: bool) -> list[list[Any]]:
     """Opens every report, wide and light, narrow and dark; refuses a word or a request."""
-    from tests.report.browser import Opened, chromium
-
+    names = runpy.run_path(str(BROWSER))  # other packages are called tests, too
+    chromium, opening = names["chromium"], names["Opened"]
     rows = []
     with chromium() as browser:
         for page in sorted(folder.glob("*.html")):
             for tail, options in {"": WIDE, "-phone": DARK}.items():
-                opened = Opened(browser, page, **options)
+                opened = opening(browser, page, **options)
                 charts = opened.page.evaluate("document.querySelectorAll('.chart svg').length")
                 if not quick and page.stem + tail in SHOWN:
                     _take_picture(opened, page.stem + tail)

@@ -19,14 +19,15 @@ from benchmarks.bench_recipe import MEASURES, MOST, measured
 from benchmarks.judged_tables import TWELVE, options, say, warm
 from benchmarks.results import write_table
 
-TREES, MODEL = "tulle._shape.trees", "tulle._shape.model"
+TREES, MODEL, SHAPED = "tulle._shape.trees", "tulle._shape.model", "tulle.condense._shaped"
 # what is set to what; the default, and then each ingredient taken out
 VARIANTS: dict[str, tuple[dict[tuple[str, str], Any], dict[str, Any]]] = {
     "the default": ({}, {}),
-    "one tree a column": ({(TREES, "TREES"): 1}, {}),
+    "one tree a column": ({(SHAPED, "TREES"): 1}, {}),
     "trees grown on everybody": ({(TREES, "_GROWN_ON"): 1.0}, {}),
-    "no evidence for a split": ({(TREES, "_EVIDENCE"): 1e-6}, {}),
-    "half the evidence": ({(TREES, "_EVIDENCE"): 2.0}, {}),
+    "no evidence for a split": ({(TREES, "_EVIDENCE"): (1e-6, 1e-6)}, {}),
+    "evidence of 2, whatever the size": ({(TREES, "_EVIDENCE"): (2.0, 2.0)}, {}),
+    "columns in the order of the file": ({(MODEL, "drawing_order"): "given"}, {}),
     "no ridge score as a feature": ({(MODEL, "fit_scores"): None}, {}),
     "groups of k": ({(MODEL, "_GROUP"): 1, (MODEL, "_GROUP_BY_COLUMN"): 0}, {}),
     "one group of all": ({(MODEL, "_GROUP"): 10**6}, {}),
@@ -96,6 +97,8 @@ def _stand_in(name: str, value: Any, before: Any) -> Any:
         return lambda points, groups, owners, k, rng=None: before(
             points, np.random.default_rng(0).permutation(groups), owners, k, rng
         )
+    if value == "given":
+        return lambda coordinates, moments, settled: (list(range(len(coordinates))), moments)
     if name == "fit_scores":
         return lambda *arguments: _silent(before(*arguments))
     return value

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from statistics import median
@@ -53,7 +55,11 @@ def needed(name: str, found: dict[str, Distribution]) -> None:
     found[key] = there
     for line in there.requires or []:
         if "extra ==" not in line:
-            needed(re.split(r"[\s;<>=!~\[(]", line, maxsplit=1)[0], found)
+            needed(name_of(line), found)
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[\s;<>=!~\[(]", requirement, maxsplit=1)[0]
 
 
 def megabytes(there: Distribution) -> float:
@@ -63,8 +69,10 @@ def megabytes(there: Distribution) -> float:
 
 def main(quick: bool = False) -> None:
     found: dict[str, Distribution] = {}
-    needed("tulle", found)
-    others = {name: megabytes(there) for name, there in found.items() if name != "tulle"}
+    asked = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]
+    for line in asked["dependencies"]:  # an installed Tulle may be of another day
+        needed(name_of(line), found)
+    others = {name: megabytes(there) for name, there in found.items()}
     own = [file for file in SOURCE.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
     largest = sorted(others, key=lambda name: -others[name])[:6]
     rows: list[list[object]] = [
@@ -83,7 +91,8 @@ def main(quick: bool = False) -> None:
         rows,
         notes="Disk: installed files, without extras and bytecode of Tulle. CPU seconds: the "
         f"median of {TIMES} fresh processes with warm files, everything included. A condenser "
-        "loads polars and NumPy; scikit-learn, SciPy and pandas are loaded where they work.",
+        "loads polars and NumPy; scikit-learn, SciPy and pandas are loaded where they work. Load "
+        f"of the machine meanwhile: {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores.",
         packages=("polars", "numpy", "scikit-learn", "numba"),
         quick=quick,
     )

@@ -45,7 +45,7 @@ def test_inspect_looks_at_a_sample(source: Path, tmp_path: Path) -> None:
 def test_tune_and_explore_look_at_a_sample(source: Path, tmp_path: Path) -> None:
     pl.read_parquet(source).drop("person").write_parquet(source)
     made = tune(source, target="ill", strategy="grid", sizes=2, repeats=1, seed=1)
-    assert "900" in made.reason
+    assert "900" in made.notes[0]
     assert made.summary["records"] == 300
     with pytest.raises(ParameterError, match="holdout"):
         tune(source, target="ill", holdout=0.1)

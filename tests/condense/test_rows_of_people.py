@@ -66,7 +66,7 @@ def spells(n: int = 200) -> pl.DataFrame:
 def test_a_time_without_a_name_gives_the_order_and_what_never_falls_does_not() -> None:
     table = spells()
     schema = Schema(infer_columns(table))
-    assert find_order(table, schema, table["who"].to_numpy()) == "tbeg"
+    assert find_order(table, schema, table["who"].to_numpy()) == ("tbeg",)
     condenser, found = released(table)
     assert any("in the order of 'tbeg'" in note for note in condenser.notes_)
     falls = found.select((pl.col("tbeg", "tfin").diff() < 0).over("who")).sum()
@@ -103,4 +103,15 @@ def test_what_differs_in_all_rows_of_a_person_by_chance_is_no_order() -> None:
     who = np.repeat(np.arange(60), 3)
     table = pl.DataFrame({"who": who, "income": rng.integers(0, 10**6, 180), "x": rng.random(180)})
     schema = Schema(infer_columns(table))
-    assert find_order(table, schema, who) is None
+    assert find_order(table, schema, who) == ()
+
+
+def test_two_columns_together_tell_the_rows_of_a_person_apart() -> None:
+    rng = np.random.default_rng(0)
+    who, row = np.repeat(np.arange(60), 8), np.tile(np.arange(8), 60)
+    table = pl.DataFrame(
+        {"who": who, "centre": 1 + row // 4, "visit": 1 + row % 4, "x": rng.normal(size=480)}
+    ).sample(fraction=1, shuffle=True, seed=1)
+    condenser, found = released(table)
+    assert any("in the order of 'centre' and 'visit'" in note for note in condenser.notes_)
+    assert found.n_unique(["who", "centre", "visit"]) == found.height

@@ -47,10 +47,10 @@ def test_rows_are_sorted_by_parent_and_order_as_they_stand_where_times_are_equal
     assert found.tables["visits"]["n"].to_list() == [2, 1, 0, 3]
 
 
-def test_a_table_of_rows_only_makes_people_of_its_key() -> None:
+def test_a_table_of_rows_is_no_table_of_people() -> None:
     rows = pd.DataFrame({"id": [4, 4, 9], "x": [1.0, 2.0, 3.0]})
-    found = Database({"rows": rows}, people="rows", key="id")
-    assert (found.repeats, found.n_people) == (True, 2)
+    with pytest.raises(DataError, match="condense this table alone"):
+        Database({"rows": rows}, people="rows", key="id")
 
 
 VISITS = pl.DataFrame({"id": [1, 2], "visit": [1, 2], "day": [1, 2]})

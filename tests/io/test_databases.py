@@ -138,7 +138,7 @@ def test_a_single_table_of_duckdb(tmp_path: Path) -> None:
     table = read_table(f"duckdb:///{path}#visits")
     assert table.to_dict(as_series=False) == {"id": [1], "fee": [2.5]}
     assert read_table(f"duckdb:///{path}#SELECT id FROM visits").columns == ["id"]
-    with pytest.raises(DataError, match=r"name a table after a #.*visits"):
+    with pytest.raises(DataError, match=r"no such table.*visits"):
         read_table(f"duckdb:///{path}#visit")
     with pytest.raises(DataError, match="write Parquet, which DuckDB reads"):
         write_table(table, f"duckdb:///{path}#copy")
@@ -205,7 +205,7 @@ def test_mysql_says_what_is_wrong_without_its_words(
     run("CREATE TABLE visits (long_ago TIME, scan BLOB)")
     run("INSERT INTO visits VALUES ('120:00:00', X'ff')")
     shown = re.escape(re.sub(":a.*@", "@", address))
-    with pytest.raises(DataError, match=rf"^{shown}#visit: name a table after a #.*visits"):
+    with pytest.raises(DataError, match=rf"^{shown}#visit: no such table.*visits"):
         read_table(f"{address}#visit")
     with pytest.raises(DataError, match=r"^[^ab]*ann.*#query: the database reported.*1054"):
         read_table(f"{address}#SELECT Smith FROM visits")

@@ -164,6 +164,17 @@ def test_sets_of_columns_of_which_one_is_1_are_found(always: bool) -> None:
     assert set(found) == {f"{said}(i0, i1, i2, i3, i4, i5)"}
 
 
+def test_rare_columns_of_a_set_stand_among_others_and_are_part_of_it() -> None:
+    """Rare trades share no record with other rare columns either, by chance."""
+    rng = np.random.default_rng(0)
+    trade = rng.choice(6, 600, p=[0.02, 0.3, 0.03, 0.25, 0.01, 0.39])
+    dummies = {f"i{place}": (trade == place).astype(int) for place in range(6)}
+    rare = {name: (rng.random(600) < 0.02).astype(int) for name in ("ill", "abroad")}
+    names = ["i0", "ill", "i1", "i2", "abroad", "i3", "i4", "i5"]
+    found = proposals(pl.DataFrame({**dummies, **rare}).select(names))
+    assert set(found) == {"one_of(i0, i1, i2, i3, i4, i5)"}
+
+
 @pytest.mark.slow
 def test_columns_that_have_nothing_to_do_with_each_other_get_no_rule() -> None:
     for seed in range(5):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
 
 from tulle import Condenser
-from tulle.table._precision import hours_of_day
+from tulle.table._numbers import NumberCodec
+from tulle.table._precision import even_cycle, from_even_days, to_even_days
+from tulle.table.schema import Kind
 
 pytestmark = pytest.mark.slow
 
@@ -93,8 +95,57 @@ def test_hours_stay_where_a_time_lies_days_after_another() -> None:
 
 def test_an_hour_that_hardly_anybody_has_is_no_part_of_its_neighbours() -> None:
     """Together with them it would be as frequent as they are."""
-    hours = np.repeat([6.5, 7.5, 8.5, 9.5, 12.5, 15.5], [3, 2, 12, 13, 200, 236])
-    before = hours_of_day(hours, None, 20.0)
+    hours = np.repeat([6, 7, 8, 9, 12, 15], [3, 2, 12, 13, 200, 236])
+    before = even_cycle(hours, 24, None, 20.0)
     shares = np.diff(before)
     assert shares[[6, 7]].max() < 1e-5
     assert shares[8:10].sum() > 0.05
+
+
+def test_hours_are_taken_together_round_the_clock() -> None:
+    """What is left at the end of the day belongs to its beginning, not to what nobody has."""
+    counts = [9, 5, 8, 12, 10, 0, 3, 2, 12, 5, 11, 26, 33, 24, 21, 93, 62, 42, 19, 24, 18, 8, 11, 8]
+    shares = np.diff(even_cycle(np.repeat(np.arange(24), counts), 24, None, 25.0))
+    assert shares[5:8].max() < 1e-5
+    assert shares[[21, 22, 23, 0, 1]].min() > 0.01
+
+
+def test_a_time_that_passes_does_not_lead_into_hours_that_hardly_anybody_has() -> None:
+    codec = NumberCodec("end", Kind.DATETIME, pl.Datetime("us"))
+    codec.clock = even_cycle(np.repeat(np.arange(8, 20), 50), 24, None, 20.0)
+    since, until = np.array([18.5, 18.5, 33.0, 23.0]), np.array([19.5, 21.5, 29.0, 23.5])
+    moved = 24 * codec.awake(since / 24, until / 24, np.random.default_rng(0))
+    assert moved[0] == 19.5  # people are awake then
+    assert 18.5 <= moved[1] < 20
+    assert 32 < moved[2] <= 33  # the time before it, of the next day
+    assert moved[3] == 23.5  # it began at night
+
+
+def appointments(n: int = 1500) -> pl.DataFrame:
+    """Return days of four years, never in August nor on weekends, and a few days after each."""
+    rng = np.random.default_rng(0)
+    days = [date(2015, 1, 1) + timedelta(days=int(day)) for day in rng.integers(0, 1461, 3 * n)]
+    open_days = [day for day in days if day.weekday() < 5 and day.month != 8][:n]
+    stay = rng.poisson(4, n)
+    left = [day + timedelta(days=int(more)) for day, more in zip(open_days, stay)]
+    return pl.DataFrame({"came": open_days, "left": left, "stay": stay})
+
+
+def test_days_stay_in_the_months_and_on_the_weekdays_that_there_are() -> None:
+    table = appointments()
+    drawn = Condenser(k=15, random_state=0).fit_resample(table)
+    assert float((drawn["came"].dt.weekday() > 5).mean()) == 0  # type: ignore[arg-type]
+    assert float((drawn["came"].dt.month() == 8).mean()) < 0.01  # type: ignore[arg-type]
+    assert ((drawn["left"] - drawn["came"]).dt.total_days() == drawn["stay"]).all()
+    for share in (0.1, 0.5, 0.9):
+        days = [frame["came"].quantile(share, "nearest") for frame in (table, drawn)]
+        assert abs((days[1] - days[0]).days) <= 30  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("week", [(), (0.0, 0.2, 0.4, 0.6, 0.8, 1 - 1e-6, 1 - 5e-7, 1.0)])
+@pytest.mark.parametrize("year", [(), (*np.linspace(0, 1 - 1e-6, 12).tolist(), 1.0)])
+def test_an_even_calendar_gives_days_back(week: tuple[float, ...], year: tuple[float, ...]) -> None:
+    days = np.random.default_rng(0).uniform(-9000, 30_000, 500)
+    there = to_even_days(days, week, year)
+    assert np.allclose(from_even_days(there, week, year), days, atol=1e-4)
+    assert (np.diff(to_even_days(np.sort(days), week, year)) >= 0).all()

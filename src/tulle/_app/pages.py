@@ -297,9 +297,9 @@ def _limit(form: Form, name: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
-        raise ParameterError(f"the gate {name.replace('_', ' ')} must be a number") from None
+        raise ParameterError(f"the limit {name.replace('_', ' ')} must be a number") from None
     if not 0 <= value <= 1000:
-        raise ParameterError(f"the gate {name.replace('_', ' ')} must be from 0 to 100 %")
+        raise ParameterError(f"the limit {name.replace('_', ' ')} must be from 0 to 100 %")
     return round(value / 100, 6)
 
 
@@ -322,7 +322,7 @@ def _measured(study: Study, identity: str) -> Point:
     for point in [] if found is None else found.points:
         if point.id == identity:
             return point
-    raise DataError("this point was not measured with the present answers: go back to explore")
+    raise DataError("this result is not of the current answers: go back to Compare sizes")
 
 
 def _point(request: Request, study: Study) -> Response:
@@ -360,7 +360,7 @@ def _drawing(request: Request, rows_of: Callable[[str], views.Drawn | None]) -> 
 def _compare(request: Request, study: Study) -> Response:
     named = [request.query_params.get(word, "") for word in ("a", "b")]
     found = study.exploration()
-    _needs(found is not None, "nothing was measured yet with the present answers")
+    _needs(found is not None, "nothing has been measured yet with the current answers")
     return _shown("compare.html", study, step="explore", **views.compare(study, named))
 
 

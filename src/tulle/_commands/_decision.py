@@ -42,7 +42,8 @@ class Refused(PrivacyError):
     ) -> None:
         tried = chosen is not None and chosen["tried"]
         why = f" Of the sizes tried, {chosen['why']}." if chosen is not None and tried else ""
-        why += f" {audit.result['remedy']}" if audit is not None and audit.result["remedy"] else ""
+        remedy = audit.result.get("remedy") if audit is not None else None  # of baskets: none
+        why += f" {remedy}" if remedy else ""
         super().__init__(
             f"the verdict on privacy is 'bad': {outcome}. {verdict['privacy']['reason']}{why} To "
             "go on all the same, and to keep the reason in the manifest: --accept-risk REASON"

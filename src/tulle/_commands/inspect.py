@@ -195,20 +195,20 @@ def _order(table: pl.DataFrame, columns: Iterable[Column], by: Sequence[str]) ->
         return ()
     named = pl.concat_str([pl.col(name).cast(pl.String) for name in by], separator="\0")
     of = table.select(named.rank("dense").fill_null(0).cast(pl.Int64)).to_series().to_numpy()
-    found = find_order(table, Schema(columns), of)
-    return () if found is None else (found,)
+    return find_order(table, Schema(columns), of)
 
 
 def _order_notes(policy: Policy) -> list[str]:
+    if not policy.people.order:
+        return []
+    names = ", ".join(f'"{name}"' for name in policy.people.order)
     return [
-        f"Column '{name}' is a time that rises within people: [people] order = [\"{name}\"] "
-        "releases people with their rows in this order. Without it their rows have none."
-        for name in policy.people.order
+        f"The rows of a person are in an order: [people] order = [{names}] releases people with "
+        "their rows in this order. Without it their rows have none."
     ]
 
 
 def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal]:
-    """Return the rules between columns that the table follows."""
     schema = Schema(columns)
     if not schema.released:
         return []

@@ -151,6 +151,7 @@ class _SketchRun:
 
     def written(self, parameters: Mapping[str, Any]) -> _Written:
         """Sketch, attack and write; raise before anything is there if the verdict is bad."""
+        from tulle.sketch._records import record_batches
         from tulle.sketch.sketcher import Sketcher
         from tulle.sketch.sketches import put_sketches
 
@@ -160,7 +161,11 @@ class _SketchRun:
         quick = self.job.report is None and self.options.target_risk is None
         most = _sketch_audit.QUICK_RECORDS if quick else _sketch_audit.RECORDS
         sample = _sketch_audit.Sample(as_generator(self.seed), most)
-        parts = _sketched(sketcher, _batches(self.source, self.options), sample)
+        if self.options.model == "delta":
+            batches = record_batches(self.source, self.options.text)
+        else:
+            batches = iter([_whole(self.source, self.options)])
+        parts = _sketched(sketcher, batches, sample)
         entry = source_entry(self.source, 0)  # before it can change
         with (
             self.options.naming(),
@@ -208,8 +213,6 @@ def _found_settings(
     beside: pl.DataFrame | None,
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """List the deltas (or k) to release with, the first that passes, and all that were tried."""
-    from tulle.sketch._records import as_records
-
     if options.target_risk is None:
         return [getattr(options, setting)], []
     with options.naming():
@@ -219,9 +222,7 @@ def _found_settings(
             f"looks for {setting}: leave out {options.word(setting)}",
             subject=options.word("target_risk"),
         )
-    records = as_records(os.fspath(source), options.text)
-    assert records is not None
-    rng = as_generator(seed)
+    records, rng = _whole(source, options), as_generator(seed)
     return _sketch_audit.find_settings(setting, records, target, rng, beside, **parameters)
 
 
@@ -260,13 +261,12 @@ def _refuse_unused(options: Sketching, report: FilePath | None) -> None:
         )
 
 
-def _batches(source: FilePath, options: Sketching) -> Iterable[SparseRecords]:
-    from tulle.sketch._records import as_records, record_batches
+def _whole(source: FilePath, options: Sketching) -> SparseRecords:
+    from tulle.sketch._records import as_records
 
-    if options.model == "delta":
-        return record_batches(source, options.text)
     records = as_records(os.fspath(source), options.text)
-    return [] if records is None else [records]
+    assert records is not None
+    return records
 
 
 def _sketched(

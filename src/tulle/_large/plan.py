@@ -323,8 +323,8 @@ def make_plan(
     if persons is not None and several and condenser._keeps_shape and units.name is None:
         settled = Settled((), person=person)
         if condenser.order is None:
-            time = find_order(sample, schema, persons, standing=False)
-            condenser = condenser.cloned().set_params(order=None if time is None else [time])
+            found = find_order(sample, schema, persons, standing=False)
+            condenser = condenser.cloned().set_params(order=[*found] or None)
     elif condenser._keeps_shape:
         codes, unit = units.locate(sample)
         labelled = None

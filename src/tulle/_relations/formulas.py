@@ -32,6 +32,7 @@ _NOTHING = 1e-6  # of the spread of a sum: what a part adds that is none
 _WORST = 0.01  # share of the records that fit a sum worst, exceptions perhaps
 _ROUGH = 0.02  # of a column's spread, by which a sum may be off before factors are whole
 _LEAST_SET = 3  # columns of which one is 1
+_TURNS = 2_000  # of a search for such columns
 
 
 @dataclass(frozen=True)
@@ -394,28 +395,41 @@ def exclusive_sets(ones: Flags, least: float, few: float) -> Iterator[tuple[list
     Where none may be 1, as many records as ``least`` should have each with another by chance;
     up to ``few`` records are exceptions.
     """
-    n, size = ones.shape
-    counts = ones.sum(axis=0)
-    apart = ones.T.astype(np.float32) @ ones.astype(np.float32) <= few
-    free = list(range(size))
-    for near, always in ((True, True), (False, True), (False, False)):
-        for place in range(size):
-            row = _apart(place, free, apart, near=near) if place in free else []
-            whole = n - ones[:, row].any(axis=1).sum() <= few
-            if not always:
-                total = counts[row].sum()
-                row = [one for one in row if counts[one] * (total - counts[one]) >= least * n]
-            if len(row) >= _LEAST_SET and row[0] == place and (whole or not always):
+    n, counts = len(ones), ones.sum(axis=0)
+    both = ones.T.astype(np.float32) @ ones.astype(np.float32)
+    free = list(range(ones.shape[1]))
+    for most in sorted({0.0, few}):
+        for place in range(ones.shape[1]):
+            row = _cover(place, free, both <= most, ones, most) if place in free else []
+            if len(row) >= _LEAST_SET:
                 free = [other for other in free if other not in row]
-                yield row, always
+                yield row, True
+    for place in range(ones.shape[1]):
+        row = [place] if place in free else []
+        for other in free if row else []:
+            if other > place and (both[other, row] <= few).all():
+                row.append(other)
+        total = counts[row].sum()
+        row = [one for one in row if counts[one] * (total - counts[one]) >= least * n]
+        if len(row) >= _LEAST_SET and row[0] == place:
+            free = [other for other in free if other not in row]
+            yield row, False
 
 
-def _apart(place: int, free: Sequence[int], apart: Flags, *, near: bool) -> list[int]:
-    """Return a column and later ones of which no two are 1; with ``near``, as far as all are."""
-    row = [place]
-    for other in (other for other in free if other > place):
-        if apart[other, row].all():
-            row.append(other)
-        elif near:
+def _cover(first: int, free: Sequence[int], apart: Flags, ones: Flags, most: float) -> list[int]:
+    """Return a column and later ones, no two of which are 1, that leave ``most`` rows without."""
+    counts = ones.sum(axis=0)
+    later = [other for other in free if other > first and apart[other, first]]
+    later.sort(key=lambda other: -counts[other])
+    turns = [([first], later)]
+    for _ in range(_TURNS):
+        if not turns:
             break
-    return row
+        row, rest = turns.pop()
+        missing = len(ones) - most - counts[row].sum()
+        if missing <= 0 and (~ones[:, row].any(axis=1)).sum() <= most:
+            return sorted(row)
+        if rest and counts[rest].sum() >= missing:
+            turns.append((row, rest[1:]))
+            turns.append(([*row, rest[0]], [one for one in rest[1:] if apart[one, rest[0]]]))
+    return []

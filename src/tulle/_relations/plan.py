@@ -401,7 +401,7 @@ class Planner:
             if clock is not None and clock.clock and float(np.nanmedian(away)) * (unit or 0) >= 1:
                 # over days, hours are as long as the records in them are many
                 even = True
-                away = sign * (clock.cells_of_days(value) - clock.cells_of_days(formed))
+                away = sign * (clock.even_days(value) - clock.even_days(formed))
             column = NumberColumn(f"{name}\0distance", away, None if unit is None or even else 0)
             step = Computed(
                 name, formula, unit, clock, rounding, column.name, sign, least * (not even), even

@@ -65,7 +65,9 @@ class Computed:
                 low = found < self.lowest
                 reach = np.maximum(whole[low] - self.lowest, 0.0)
                 found[low] = whole[low] - reach * rng.random(int(low.sum()))
-        cells = (found if self.clock is None else self.clock.cells_of_days(found)) + away
+            if self.distance is not None and self.clock is not None:
+                found = self.clock.awake(whole, found, rng)
+        cells = found + away if self.clock is None else self.clock.cells_of_days(found, away)
         if self.unit is not None and self.clock is None:
             cells = np.round(cells / self.unit) * self.unit
             cells = np.round(cells, max(0, int(np.ceil(-np.log10(self.unit)))))
@@ -160,7 +162,6 @@ class Blanked:
         return list(dict.fromkeys(columns_of(self.condition)))
 
     def rows(self, values: Values) -> Flags:
-        """Return where the column must be missing."""
         return truth(self.condition, values)[0]
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ from tulle._shape.cells import Cells, NumberCells, fit_cells, standard
 from tulle._shape.dependencies import Dependency, find_dependencies
 from tulle._shape.diversity import Diversity
 from tulle._shape.model import as_feature
+from tulle._shape.quantiles import Quantiles
 from tulle._shape.trees import MOST_CELLS, Forest, fit_forest
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import PrivacyError
@@ -54,6 +56,7 @@ _FEW_CELLS = 12  # numbers of fewer cells need no regression
 _TELLS = 0.02  # of the variance: a regression that explains less is left out
 _CARRIES = 0.3  # of the variance: one that explains more is drawn about
 _HEAPS = 0.5  # of the people hold values that many share: such values are not drawn about a line
+_HEAP = 0.1  # of the people hold one value: it is drawn as it is, and others about the line
 _RIDGE = 1e-4
 _KINDS = 0.5  # of the variance of ranks that a category explains: it says what kind of number it is
 _SPREADS = 3.0  # times that of another kind, the spread of one
@@ -86,15 +89,6 @@ class Sequences(NamedTuple):
         """Return the rows of parents that have so many each."""
         return cls(np.repeat(np.arange(len(counts)), counts), counts)
 
-    def before(self, values: Any, steps: int, none: Any) -> Any:
-        """Return the value of each row's predecessor, ``none`` where it has none."""
-        return np.where(self.place >= steps, np.roll(values, steps), none)
-
-    def so_far(self, values: Floats) -> Floats:
-        """Return the sum over the rows of the same parent before each row."""
-        sums = np.r_[0.0, np.cumsum(values)[:-1]][: len(values)]
-        return sums - sums[self.begin[self.parent]] if len(values) else sums
-
 
 class Times(NamedTuple):
     """When the rows of each parent begin and end, in the unit of the time column."""
@@ -109,52 +103,66 @@ class Times(NamedTuple):
         ends = rows.begin, rows.begin + rows.counts - 1
         return cls(*(padded[np.where(none, len(values), at)] for at in ends))
 
-    def take(self, who: Ints) -> Times:
-        """Return those of some parents."""
-        return Times(self.first[who], self.last[who])
 
-
-@dataclass
 class Past:
-    """What is known of the rows before: values, two rows back, sums and changes so far.
+    """What is known of the rows of each parent so far, while these come one after the other."""
 
-    Of numbers of several kinds, also the sums of each kind.
-    """
-
-    place: Ints
-    before: dict[str, Any]
-    second: dict[str, Any]
-    sums: dict[str, Floats]
-    seen: dict[str, Floats]
-    changes: dict[str, Floats]
-    kind_sums: dict[str, Floats]
-    kind_seen: dict[str, Floats]
-
-    @classmethod
-    def none(cls, columns: Sequence[Column], n: int, kinds: Mapping[str, CategoryColumn]) -> Past:
-        """Return the past of ``n`` parents that have no row yet."""
-        back = ({c.name: np.full(n, _none(c)) for c in columns} for _ in range(2))
-        counts = ({c.name: np.zeros(n) for c in columns} for _ in range(3))
-        apart = ({a: np.zeros((n, by.size + 1)) for a, by in kinds.items()} for _ in range(2))
-        return cls(np.zeros(n, np.int64), *back, *counts, *apart)
-
-    def take(self, some: Ints) -> Past:
-        """Return the past of some rows."""
-        parts = (self.before, self.second, self.sums, self.seen, self.changes,
-                 self.kind_sums, self.kind_seen)  # fmt: skip
-        return Past(self.place[some], *({n: v[some] for n, v in part.items()} for part in parts))
-
-    def own(self, name: str, kind: Ints) -> Column:
-        """Return the mean so far of numbers of the same kind."""
-        rows = np.arange(len(kind))
-        return _mean_so_far(self.kind_sums[name][rows, kind], self.kind_seen[name][rows, kind])
-
-    def add(
-        self, columns: Sequence[Column], who: Ints, drawn: Mapping[str, Any],
-        kinds: Mapping[str, CategoryColumn],
+    def __init__(
+        self, columns: Sequence[Column], kinds: Mapping[str, CategoryColumn], counts: Ints,
+        time: str | None, times: Times | None,
     ) -> None:  # fmt: skip
+        self.columns, self.kinds, self.counts, self.time = columns, kinds, counts, time
+        self.times, n = times, len(counts)
+        self.place = np.zeros(n, np.int64)
+        self.before, self.second = (
+            {c.name: np.full(n, _none(c)) for c in columns} for _ in range(2)
+        )
+        self.sums, self.seen, self.changes = (
+            {c.name: np.zeros(n) for c in columns} for _ in range(3)
+        )
+        # of numbers of several kinds, the sums of each kind
+        self.kind_sums, self.kind_seen = (
+            {name: np.zeros((n, by.size + 1)) for name, by in kinds.items()} for _ in range(2)
+        )
+
+    def known(self, who: Ints) -> dict[str, Column]:
+        """Return what is known of the next row of some parents but what these say themselves."""
+        place, time = self.place[who], self.time
+        to_come = self.counts[who] - place
+        known: dict[str, Column] = {
+            "place": NumberColumn("place", place.astype(float), 0),
+            "to come": NumberColumn("to come", to_come.astype(float), 0),
+        }
+        if self.times is not None and time is not None:
+            since = np.where(place > 0, self.before[time][who], self.times.first[who])
+            left = np.round(self.times.last[who] - since, 9)
+            known["left"] = NumberColumn("left", left)
+            pace = np.round(left / np.maximum(to_come, 1), 6)  # of the steps that are to come
+            known["pace"] = NumberColumn("pace", pace)
+        share = np.maximum(place - 1, 1)
+        for column in self.columns:
+            name = column.name
+            known[f"before {name}"] = _filled(column, self.before[name][who])
+            known[f"second {name}"] = _filled(column, self.second[name][who])
+            if name != time:
+                changes = np.round(self.changes[name][who] / share, 6)
+                known[f"changes {name}"] = NumberColumn(name, changes)
+                if isinstance(column, NumberColumn):
+                    mean = _mean_so_far(self.sums[name][who], self.seen[name][who])
+                    known[f"mean {name}"] = mean
+        return known
+
+    def own(self, by: str, who: Ints, kind: Any) -> dict[str, Column]:
+        """Return the means so far of the numbers whose kind a column says."""
+        return {
+            f"own {name}": _mean_so_far(self.kind_sums[name][who, kind],
+                                        self.kind_seen[name][who, kind])
+            for name, one in self.kinds.items() if one.name == by
+        }  # fmt: skip
+
+    def add(self, who: Ints, drawn: Mapping[str, Any]) -> None:
         """Take in the next row of some parents."""
-        for column in columns:
+        for column in self.columns:
             name = column.name
             now, before = _filled(column, drawn[name]), self.before[name][who]
             self.seen[name][who] += ~missing_of(now)
@@ -162,8 +170,8 @@ class Past:
                 self.sums[name][who] += np.nan_to_num(_numbers(now))
             self.changes[name][who] += _differs(now, before) & (self.place[who] > 0)
             self.second[name][who], self.before[name][who] = before, drawn[name]
-            if name in kinds:
-                kind = drawn[kinds[name].name]
+            if name in self.kinds:
+                kind = drawn[self.kinds[name].name]
                 self.kind_sums[name][who, kind] += np.nan_to_num(_numbers(now))
                 self.kind_seen[name][who, kind] += ~missing_of(now)
         self.place[who] += 1
@@ -220,11 +228,11 @@ class Target:
     line: Regression | None = None  # one more feature
     base: str = ""  # what is drawn is added to it: "before", "line", or nothing; or "same"
     decimals: int | None = None
-    stays: int = -2  # the code of a category that is the same as before
     step: int = 1  # in the last decimal
     scale: Cells | None = None  # of the line
     by: str = ""  # a category of the row: numbers are of another kind in each (test, value)
     parts: Mapping[int, Target] = field(default_factory=dict)  # by what they are drawn there
+    heaps: tuple[float, ...] = ()  # values that are drawn as they are, and not about the line
 
     @property
     def forests(self) -> list[Forest]:
@@ -253,13 +261,15 @@ class Target:
             return drawn
         if self.base == "same":
             before = cells_of(known.columns[f"before {self.name}"])
-            stays = self.stays if np.issubdtype(drawn.dtype, np.integer) else _SAME
-            return np.where(drawn == stays, before, drawn)
+            same = _SAME if isinstance(self.cells, NumberCells) else self.cells.categories - 1
+            return np.where(drawn == same, before, drawn)
         if self.base == "before":
             drawn = drawn + _numbers(known.columns[f"before {self.name}"])
         elif self.line is not None:
             line = rounded(line, self.decimals, self.step)
-            drawn = _folded(drawn + line, *self.line.bounds)
+            away, drawn = drawn, _folded(drawn + line, *self.line.bounds)
+            for code, heap in zip(_codes(self.heaps), self.heaps):
+                drawn = np.where(away == code, heap, drawn)
         return rounded(drawn, self.decimals, self.step)
 
 
@@ -322,25 +332,24 @@ class _Drawing:
         self.out: dict[str, Any] = {c.name: np.full(n, _none(c)) for c in model.columns}
         for dependency in model.dependencies:
             self.out[dependency.target] = np.full(n, -1 if dependency.codes else np.nan)
-        self.past = Past.none(model.columns, len(self.rows.counts), model.kinds)
+        self.past = Past(model.columns, model.kinds, self.rows.counts, model.time, self.times)
 
     def step(self, place: int, check: Check | None) -> None:
         """Draw the next row of everybody who has one, those that break a rule again."""
         who = np.flatnonzero(self.rows.counts > place)
         here = self.rows.begin[who] + place
-        past = self.past.take(who)
-        drawn = self._draw(who, past)
+        drawn = self._draw(who, place)
         wrong = np.flatnonzero(self._wrong(drawn, who, here, place, check))
         for _ in range(_TRIES):
             if not len(wrong):
                 break
-            fresh = self._draw(who[wrong], past.take(wrong))
+            fresh = self._draw(who[wrong], place)
             for name, values in fresh.items():
                 drawn[name][wrong] = values
             wrong = wrong[self._wrong(fresh, who[wrong], here[wrong], place, check)]
         for name, values in drawn.items():
             self.out[name][here] = values
-        self.past.add(self.model.columns, who, drawn, self.model.kinds)
+        self.past.add(who, drawn)
 
     def _wrong(
         self, drawn: Mapping[str, Any], who: Ints, here: Ints, place: int, check: Check | None
@@ -353,62 +362,35 @@ class _Drawing:
             wrong = wrong | np.logical_and.reduce(same)
         return wrong
 
-    def _draw(self, who: Ints, past: Past) -> dict[str, Any]:
-        model, counts, later = self.model, self.rows.counts[who], bool(past.place[0])
-        times = None if self.times is None else self.times.take(who)
-        chain = model.chains[later]
-        columns = known_before(self.parents, who, counts, past, model.columns, model.time, times)
+    def _draw(self, who: Ints, place: int) -> dict[str, Any]:
+        model, chain = self.model, self.model.chains[place > 0]
+        columns = _of_parents(self.parents, who) | self.past.known(who)
         known, drawn = Known(columns, chain.coders), dict[str, Any]()
         for target, column in zip(chain.targets, model.columns):
-            if target.name == model.time and times is not None:
-                values = self._time(target, known, past, counts, times)
+            if target.name == model.time and self.times is not None:
+                values = self._time(target, known, who, place, self.times)
             else:
                 values = target.draw(known, len(who), self.rng)
             drawn[target.name] = values
             columns |= just_drawn(_filled(column, values), columns, model.time)
-            for name, by in model.kinds.items():
-                if by.name == target.name:
-                    columns[f"own {name}"] = past.own(name, drawn[by.name])
+            columns |= self.past.own(target.name, who, values)
         for dependency in model.dependencies:
             drawn[dependency.target] = dependency.restore(drawn[dependency.source], self.rng)
         return drawn
 
-    def _time(self, target: Target, known: Known, past: Past, counts: Ints, times: Times) -> Floats:
+    def _time(self, target: Target, known: Known, who: Ints, place: int, times: Times) -> Floats:
         """Return when the rows are: never before the row before, and within the parent's time."""
-        if not past.place[0]:
-            return times.first.copy()
-        values = target.draw(known, len(counts), self.rng)
-        to_come = counts - 1 - past.place
-        values = np.minimum(values, times.last - to_come * self.model.gap)
-        values = np.maximum(values, past.before[target.name] + self.model.gap)
-        return np.where(to_come == 0, times.last, values)
+        if not place:
+            return times.first[who]
+        values = target.draw(known, len(who), self.rng)
+        to_come, last = self.rows.counts[who] - 1 - place, times.last[who]
+        values = np.minimum(values, last - to_come * self.model.gap)
+        values = np.maximum(values, self.past.before[target.name][who] + self.model.gap)
+        return np.where(to_come == 0, last, values)
 
 
-def known_before(
-    parents: Sequence[Column], who: Ints, counts: Ints, past: Past, columns: Sequence[Column],
-    time: str | None, times: Times | None,
-) -> dict[str, Column]:  # fmt: skip
-    """Return what is known before a row is drawn: its parent, its place, and the rows before."""
-    known: dict[str, Column] = {f"parent {c.name}": take_rows(c, who) for c in parents}
-    known["place"] = NumberColumn("place", past.place.astype(float), 0)
-    known["to come"] = NumberColumn("to come", (counts - past.place).astype(float), 0)
-    if times is not None and time is not None:
-        since = np.where(past.place > 0, past.before[time], times.first)
-        left = np.round(times.last - since, 9)
-        known["left"] = NumberColumn("left", left)
-        pace = np.round(left / np.maximum(counts - past.place, 1), 6)
-        known["pace"] = NumberColumn("pace", pace)  # of the steps that are still to come
-    share = np.maximum(past.place - 1, 1)
-    for column in columns:
-        name = column.name
-        known[f"before {name}"] = _filled(column, past.before[name])
-        known[f"second {name}"] = _filled(column, past.second[name])
-        if name != time:
-            changes = np.round(past.changes[name] / share, 6)
-            known[f"changes {name}"] = NumberColumn(name, changes)
-            if isinstance(column, NumberColumn):
-                known[f"mean {name}"] = _mean_so_far(past.sums[name], past.seen[name])
-    return known
+def _of_parents(parents: Sequence[Column], who: Ints) -> dict[str, Column]:
+    return {f"parent {column.name}": take_rows(column, who) for column in parents}
 
 
 def just_drawn(column: Column, known: Mapping[str, Column], time: str | None) -> dict[str, Column]:
@@ -521,7 +503,8 @@ class _Fitting:
     def chain(self, some: Ints, rng: np.random.Generator, *, later: bool) -> Chain:
         """Fit one column after the other."""
         owners, coders = self.owners.take(some), dict[str, Cells]()
-        known = Known(self._known(some, later=later), coders)
+        columns, own_kind = self._known(some, later=later)
+        known = Known(columns, coders)
         for name, column in known.columns.items():
             coders[name] = fit_cells(column, self.k, owners, rng, exact=self.exact)[0]
         targets = []
@@ -530,35 +513,41 @@ class _Fitting:
             targets.append(self._target(now, known, owners, own))
             drawn = just_drawn(now, known.columns, self.time)
             drawn |= {
-                f"own {name}": take_rows(self._own(name, by), some)
-                for name, by in self.kinds.items()
-                if by is column
+                f"own {name}": own_kind[name] for name, by in self.kinds.items() if by is column
             }
             for name, more in drawn.items():
                 known.columns[name] = more
                 coders[name] = fit_cells(more, self.k, owners, own, exact=self.exact)[0]
         return Chain(coders, targets)
 
-    def _known(self, some: Ints, *, later: bool) -> dict[str, Column]:
-        rows, who = self.rows, self.rows.parent
-        before, second, sums, seen, changes = (dict[str, Any]() for _ in range(5))
-        for column in self.columns:
-            name, values = column.name, cells_of(column)
-            before[name] = rows.before(values, 1, _none(column))
-            second[name] = rows.before(values, 2, _none(column))
-            seen[name] = rows.so_far((~missing_of(column)).astype(float))
-            changed = _differs(column, before[name]) & (rows.place > 0)
-            changes[name] = rows.so_far(changed.astype(float))
-            if isinstance(column, NumberColumn):
-                sums[name] = rows.so_far(np.nan_to_num(_numbers(column)))
-        past = Past(rows.place, before, second, sums, seen, changes, {}, {})
-        times = None if self.times is None else self.times.take(who)
-        counts = rows.counts[who]
-        known = known_before(self.parents, who, counts, past, self.columns, self.time, times)
+    def _known(self, some: Ints, *, later: bool) -> tuple[dict[str, Column], dict[str, Column]]:
+        """Return what is known before each row, and the means so far of numbers of its kind."""
+        past = {name: take_rows(column, some) for name, column in self.past.items()}
+        own = {name: past.pop(f"own {name}") for name in self.kinds}
         if not later:
             of_past = ("before ", "second ", "mean ", "changes ")
-            known = {n: column for n, column in known.items() if not n.startswith(of_past)}
-        return {name: take_rows(column, some) for name, column in known.items()}
+            past = {name: column for name, column in past.items() if not name.startswith(of_past)}
+        return _of_parents(self.parents, self.rows.parent[some]) | past, own
+
+    @cached_property
+    def past(self) -> dict[str, Column]:
+        """What is known before each row: those of all parents pass by, one after the other."""
+        rows, parts = self.rows, list[tuple[Ints, dict[str, Column]]]()
+        past = Past(self.columns, self.kinds, rows.counts, self.time, self.times)
+        for place in range(int(rows.counts.max(initial=0))):
+            who = np.flatnonzero(rows.counts > place)
+            here = rows.begin[who] + place
+            row = {column.name: cells_of(column)[here] for column in self.columns}
+            known = past.known(who)
+            for name in {by.name for by in self.kinds.values()}:
+                known |= past.own(name, who, row[name])
+            parts.append((here, known))
+            past.add(who, row)
+        back = np.argsort(np.concatenate([here for here, _ in parts]))
+        return {
+            name: _filled(column, np.concatenate([cells_of(k[name]) for _, k in parts])[back])
+            for name, column in parts[0][1].items()
+        }
 
     def _target(
         self, now: Column, known: Known, owners: Owners, rng: np.random.Generator
@@ -575,22 +564,11 @@ class _Fitting:
             parts[code] = self._fitted(*part)
         return replace(self._fitted(now, known, owners, rng), by=by, parts=parts)
 
-    def _own(self, name: str, kind: CategoryColumn) -> NumberColumn:
-        """Return for each row the mean of earlier numbers of the same kind and parent."""
-        values = next(_numbers(column) for column in self.columns if column.name == name)
-        pairs = self.rows.parent * (kind.size + 1) + kind.codes + 1
-        order = np.argsort(pairs, kind="stable")
-        rows = Sequences.of(np.unique(pairs, return_counts=True)[1])
-        so_far = np.empty((2, len(values)))
-        for place, part in enumerate((np.nan_to_num(values), np.isfinite(values).astype(float))):
-            so_far[place, order] = rows.so_far(part[order])
-        return _mean_so_far(*so_far)
-
     def _fitted(
         self, now: Column, known: Known, owners: Owners, rng: np.random.Generator
     ) -> Target:
         names = _features(now.name, known)
-        line, base, drawn = None, "", now
+        line, base, drawn, heaps = None, "", now, tuple[float, ...]()
         decimals, step = (now.decimals, now.step) if isinstance(now, NumberColumn) else (None, 1)
         if isinstance(now, NumberColumn):
             before = known.columns.get(f"before {now.name}")
@@ -602,7 +580,7 @@ class _Fitting:
                 same = np.where(now.values == cells_of(before), _SAME, now.values)
                 drawn = replace(now, values=same, specials=(*now.specials, _SAME))
             else:
-                line, drawn = self._line(now, names, known, owners, rng)
+                line, drawn, heaps = self._line(now, names, known, owners, rng)
                 names = names if line is None else [*names, f"line {now.name}"]
                 base = "" if drawn is now else "line"
         elif now.size > _MOST_ORDERED and f"before {now.name}" in known.columns:
@@ -618,32 +596,54 @@ class _Fitting:
             view=_view(cells, codes, [known.columns[name] for name in names]),
             trees=_TREES, grown_on=_GROWN_ON,
         )  # fmt: skip
-        stays = drawn.size - 1 if isinstance(drawn, CategoryColumn) and base else -2
         scale = known.coders.get(f"line {now.name}")
-        return Target(now.name, names, cells, forest, line, base, decimals, stays, step, scale)
+        return Target(
+            now.name, names, cells, forest, line, base, decimals, step, scale, heaps=heaps
+        )
 
     def _line(
         self, now: NumberColumn, names: Sequence[str], known: Known, owners: Owners,
         rng: np.random.Generator,
-    ) -> tuple[Regression | None, NumberColumn]:  # fmt: skip
+    ) -> tuple[Regression | None, NumberColumn, tuple[float, ...]]:  # fmt: skip
         """Regress a column of many values on what is known; return what is left to draw, too."""
         level, _ = fit_cells(now, self.k, owners, rng, exact=self.exact)
         pieces = level.quantiles if isinstance(level, NumberCells) else None
         if pieces is None or now.coded or level.size <= _FEW_CELLS:
-            return None, now
+            return None, now, ()
         bounds = float(pieces.low[0]), float(pieces.high[-1])
         line, explained = _regress(now, names, known, owners.n_people(), bounds)
         if line is None or explained < _TELLS:
-            return None, now
+            return None, now, ()
         score = NumberColumn("", line.at(known.columns))
         known.columns[f"line {now.name}"] = score
         known.coders[f"line {now.name}"] = fit_cells(score, self.k, owners, rng, exact=self.exact)[
             0
         ]
-        heaps = float(pieces.shares[pieces.low == pieces.high].sum())
-        if explained < _CARRIES or heaps >= _HEAPS or now.specials:
-            return line, now
-        return line, replace(now, values=now.values - now.written(score.values))
+        shared = float(pieces.shares[pieces.low == pieces.high].sum())
+        if explained < _CARRIES or shared >= _HEAPS or now.specials:
+            return line, now, ()
+        heaps = _heaps(now, pieces, owners, max(_HEAP * owners.n_people(), _LEAF * self.k))
+        away = now.values - now.written(score.values)
+        for code, heap in zip(_codes(heaps), heaps):
+            away = np.where(now.values == heap, code, away)
+        return line, replace(now, values=away, specials=_codes(heaps)), heaps
+
+
+def _heaps(
+    now: NumberColumn, pieces: Quantiles, owners: Owners, enough: float
+) -> tuple[float, ...]:
+    """Return the values that stand out and that so many people hold: about a line nobody would."""
+    values = pieces.low[pieces.low == pieces.high]
+    codes = np.full(len(now.values), -1)
+    for code, value in enumerate(values.tolist()):
+        codes[now.values == value] = code
+    held = owners.holders(codes, len(values))
+    return tuple(values[held >= enough].tolist())
+
+
+def _codes(heaps: Sequence[float]) -> tuple[float, ...]:
+    """Return what stands for values that are drawn as they are, among what a line leaves."""
+    return tuple(_SAME * (2 + place) for place in range(len(heaps)))
 
 
 def _kinds(

@@ -98,6 +98,8 @@ class ComparedPeople:
             ways = {*original.keys.get(name, ()), *original.links.get(name, ())}
             there = set.intersection(*({*one.tables[name].columns} for one in self.databases))
             known = [c for c in columns.get(name, ()) if c.name in there - ways and c.role.released]
+            if name == original.people and not known:  # nothing but their keys
+                continue
             self.columns[name] = known
             chosen = [column.name for column in known]
             entries = {column.name: column for column in known}
@@ -108,7 +110,7 @@ class ComparedPeople:
         """Return what is compared of people, the most telling first: one trait of each column."""
         original, found = self.databases[0], []
         for name, columns in self.columns.items():
-            if name == original.people and not original.repeats:
+            if name == original.people:
                 found += [(0, Trait(name, c.name, "", c.role, _is_word(c))) for c in columns]
                 continue
             found.append((0, Trait(name, "", "rows", Role.QUASI, False)))
@@ -154,8 +156,7 @@ class ComparedPeople:
     def _keys(self, place: int) -> pl.Series:
         """Return the key of each person of one of the databases."""
         database = self.databases[place]
-        _, first = np.unique(database.persons[database.people], return_index=True)
-        return database.tables[database.people][database.keys[database.people][0]][first]
+        return database.tables[database.people][database.keys[database.people][0]]
 
     def summary(self) -> str:
         """Say how many people and rows are compared."""
@@ -243,14 +244,17 @@ def compared_rows(
         return None
     if not order:
         who = person_names(original[person[0]]).rank("dense").fill_null(0).cast(pl.Int64)
-        found = find_order(original, Schema(columns), who.to_numpy())
-        order = () if found is None else (found,)
+        order = find_order(original, Schema(columns), who.to_numpy())
     databases = [
         None
         if table is None
-        else Database({"": table}, people="", key=person[0], order={"": order} if order else {})
+        else Database(
+            {"": table, _PERSON: table.select(person).drop_nulls().unique(maintain_order=True)},
+            people=_PERSON, key=person[0], links={"": (person[0], _PERSON)},
+            order={"": order} if order else {},
+        )
         for table in tables
-    ]
+    ]  # fmt: skip
     assert databases[0] is not None
     assert databases[1] is not None
     return ComparedPeople(databases[0], databases[1], databases[2], {"": columns})
@@ -262,8 +266,8 @@ _EXPRESSIONS: dict[str, Callable[[str], pl.Expr]] = {
     "": lambda name: pl.col(name).first(),
     "rows": lambda name: pl.len(),
     "mean": lambda name: pl.col(name).mean(),
-    "first": lambda name: pl.col(name).first(),
-    "last": lambda name: pl.col(name).last(),
+    "first": lambda name: pl.col(name).drop_nulls().first(),  # the first known one
+    "last": lambda name: pl.col(name).drop_nulls().last(),
     "least": lambda name: pl.col(name).min(),
     "most": lambda name: pl.col(name).max(),
     "mean gap": lambda name: pl.col(name).sort().diff().mean().dt.total_seconds() / 86_400,
@@ -302,7 +306,7 @@ def planned_on_rows(
     yield partial(alone_joined, *known, by_table, control=tables.control)
     original = people.databases[0]
     for name, columns in people.columns.items():
-        if name == original.people and not original.repeats:
+        if name == original.people:
             continue
         steps = [c.name for c in columns if _may_be_steps(people.rows[name][0][c.name], c)]
         if steps and name in original.order:

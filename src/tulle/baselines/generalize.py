@@ -191,7 +191,10 @@ def _orders(frame: pl.DataFrame, known: list[Column]) -> list[Sequence[Any] | No
     Those below one value of a hierarchy lie together; else they lie as their records do along the
     direction in which the table is widest. None for a column that has its own order.
     """
-    unordered = [_is_unordered(frame[column.name], column) for column in known]
+    unordered = [
+        column.kind is Kind.CATEGORY or not (dtype.is_numeric() or dtype.is_temporal())
+        for column, dtype in ((column, frame.schema[column.name]) for column in known)
+    ]
     if not any(unordered):
         return [None] * len(known)
     table = frame.select(column.name for column in known)
@@ -203,11 +206,6 @@ def _orders(frame: pl.DataFrame, known: list[Column]) -> list[Sequence[Any] | No
         _ordered(frame[column.name], column, widest) if free else None
         for column, free in zip(known, unordered)
     ]
-
-
-def _is_unordered(series: pl.Series, column: Column) -> bool:
-    ordered = series.dtype.is_numeric() or series.dtype.is_temporal()
-    return column.kind is Kind.CATEGORY or not ordered
 
 
 def _ordered(series: pl.Series, column: Column, along: Floats) -> list[Any]:

@@ -79,7 +79,11 @@ def shares_of_numbers(series: pl.Series, spread: float, bins: int) -> pl.DataFra
 def shares_of_values(series: pl.Series, domain: list[Any], keep: float) -> pl.DataFrame:
     """Return the values of a column and their shares before they were drawn by chance."""
     counts = np.array([series.null_count() if v is None else (series == v).sum() for v in domain])
-    shares = _without_chance(counts / max(len(series), 1), keep)
+    observed = counts / max(len(series), 1)
+    shares = np.full(len(domain), 1 / len(domain))
+    if keep > 0:
+        shares = np.maximum((observed - (1 - keep) / len(domain)) / keep, 0)  # none is below 0
+        shares /= shares.sum()
     return pl.DataFrame({"value": pl.Series(domain, dtype=series.dtype), "share": shares})
 
 
@@ -190,11 +194,3 @@ def _without_noise(observed: Floats, spread: float, bins: int) -> tuple[Floats, 
         if settled:
             break
     return middles, shares
-
-
-def _without_chance(observed: Floats, keep: float) -> Floats:
-    """Return shares before randomised response; none is below 0."""
-    if keep == 0:
-        return np.full(len(observed), 1 / len(observed))
-    shares = np.maximum((observed - (1 - keep) / len(observed)) / keep, 0)
-    return np.asarray(shares / shares.sum())

@@ -76,12 +76,12 @@ def rotate(
     names = frame.columns if exit.plain else ()
     _, matrix, targets = _standardised(frame, columns, names)
     matrix = matrix - matrix.mean(axis=0)
-    rng = as_generator(random_state)
-    turn = (
-        _rotation(matrix.shape[1], rng)
-        if components is None
-        else _directions(matrix.shape[1], components, rng)
-    )
+    rng, width = as_generator(random_state), matrix.shape[1]
+    if components is None:  # any rotation as likely as any other
+        found, triangle = np.linalg.qr(rng.normal(size=(width, width)))
+        turn = np.asarray(found * np.sign(np.diag(triangle)))
+    else:  # directions that keep lengths on average
+        turn = rng.normal(size=(width, components)) / np.sqrt(components)
     turned = matrix @ turn
     if noise:
         turned += rng.normal(0, noise, turned.shape)
@@ -116,14 +116,3 @@ def turned_back(
     known = rng.permutation(len(matrix))[: 2 * matrix.shape[1]]
     back = new @ np.linalg.lstsq(new[known], matrix[known] - middle, rcond=1e-9)[0] + middle
     return encoder.decode(back * encoder.scales_).with_columns(frame[name] for name in targets)
-
-
-def _rotation(width: int, rng: np.random.Generator) -> Floats:
-    """Return a rotation, any as likely as any other."""
-    found, triangle = np.linalg.qr(rng.normal(size=(width, width)))
-    return np.asarray(found * np.sign(np.diag(triangle)))
-
-
-def _directions(width: int, count: int, rng: np.random.Generator) -> Floats:
-    """Return random directions that keep lengths on average."""
-    return np.asarray(rng.normal(size=(width, count)) / np.sqrt(count))

@@ -25,20 +25,9 @@ from tulle.cli._process import Interrupts, libraries_silenced, share_heaps
 from tulle.errors import PrivacyWarning, TulleError
 
 ORDER = [
-    *(
-        "demo",
-        "app",
-        "inspect",
-        "split",
-        "explore",
-        "condense",
-        "estimate",
-        "baseline",
-        "tune",
-        "stream",
-    ),
-    *("mine", "hide", "sketch", "learn", "sites"),
-]
+    "demo", "app", "inspect", "split", "explore", "condense", "estimate", "baseline", "tune",
+    "stream", "mine", "hide", "sketch", "learn", "sites",
+]  # fmt: skip
 
 
 class _Commands(click.RichGroup):

@@ -17,7 +17,7 @@ import polars as pl
 
 from tulle._columns import take_rows
 from tulle._people import people_among
-from tulle._relations.language import Call, ColumnRule, Name, Node, quote
+from tulle._relations.language import quote
 from tulle._relations.plan import Plan
 from tulle._relations.values import numbers_of
 from tulle._shape.model import LEAF_PIECE
@@ -26,16 +26,8 @@ from tulle._types import Flags, Ints
 from tulle.condense._diversity import locate_sensitive
 from tulle.condense._grouping import Grouper, GroupFacts
 from tulle.condense._levels import check_people, common_level
-from tulle.condense._row_rules import PlacedRule, Placing, Sum, TableNames
-from tulle.condense._row_tables import (
-    CONSTANT,
-    MOVED,
-    FittedRows,
-    RowDemands,
-    RowTable,
-    Sheet,
-    value_at,
-)
+from tulle.condense._row_rules import PlacedRule, Placing, Sum, TableNames, renamed
+from tulle.condense._row_tables import CONSTANT, MOVED, FittedRows, RowDemands, RowTable, value_at
 from tulle.condense._shaped import (
     Block,
     RuleSummary,
@@ -48,7 +40,7 @@ from tulle.table._encoder import TableEncoder
 from tulle.table._rare import Crowd
 from tulle.table.schema import Kind, Schema
 
-_DRAWINGS = 4  # histories of each person, of which one is released
+_DRAWINGS = 8  # histories of each person, of which one is released
 _TRIES = 20  # of people whose rows would not end in time
 _BATCH = 25_000  # people whose histories are drawn at a time
 _MOST_TRIED = 20_000  # people whose histories are drawn to learn which to choose
@@ -81,12 +73,14 @@ class Histories:
         settings = RowDemands(k, self.exact, grouper.rng)
         self.name, self.columns = name, [c for c in schema.released if c in frame.columns]
         own = Schema(schema[column] for column in self.columns)
-        sheets = {name: Sheet(name, len(levels), frame.select(self.columns), own)}
+        everybody = np.arange(len(levels))
+        root = RowTable(name, "", frame.select(self.columns), own, everybody, everybody)
+        sheets = {name: root} | {table.name: table for table in tables}
         for table in tables:
-            sheets[table.name] = Sheet.of(table, settings)
+            table.arrange(settings)
         placed = self._place(sheets, tables, k)
         for table in reversed(tables):
-            sheets[table.name].lift(sheets[table.parent], settings, middle=table.parent != name)
+            table.lift(sheets[table.parent], settings, middle=table.parent != name)
         self.notes = [note for sheet in sheets.values() for note in sheet.notes]
         lifted = [one for sheet in sheets.values() for one in sheet.lifted]
         self.summaries = {column.name for rank, column, _ in lifted if rank != MOVED}
@@ -95,18 +89,15 @@ class Histories:
         for parent, text in self.beginnings:
             sheets[parent].rules.append(text)
         rules = None if self.rules is None else self._of(sheets, placed, name)
-        people = sheets[name].summarised()
-        facts = self._fit_people(sheets[name], people, rules, levels, grouper)
+        people = root.summarised()
+        facts = self._fit_people(root, people, rules, levels, grouper)
         self.tables: list[FittedRows] = []
         above = {name: (people, self.encoder.codecs)}
         learnt = levels <= k
-        persons: dict[str, Ints] = {}
+        persons = {table.name: table.people for table in tables}
         for table in tables:
-            sheet = sheets[table.name]
-            assert sheet.table is not None
-            persons[table.name] = sheet.table.people
             rules = None if self.rules is None else self._of(sheets, placed, table.name)
-            fitted, whole = sheet.fit(above[table.parent], settings, learnt, rules)
+            fitted, whole = table.fit(above[table.parent], settings, learnt, rules)
             self.tables.append(fitted)
             above[table.name] = whole, {} if fitted.encoder is None else fitted.encoder.codecs
         if not self.exact and any(table.model is not None for table in self.tables):
@@ -116,7 +107,7 @@ class Histories:
 
     def _fit_people(
         self,
-        root: Sheet,
+        root: RowTable,
         people: pl.DataFrame,
         rules: list[PlacedRule] | None,
         levels: Ints,
@@ -172,7 +163,7 @@ class Histories:
         return found
 
     def _place(
-        self, sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int
+        self, sheets: Mapping[str, RowTable], tables: Sequence[RowTable], k: int
     ) -> list[PlacedRule]:
         """Find the table of each rule; what rows add up to is left out of their parent."""
         parents = {table.name: table.parent for table in tables}
@@ -186,15 +177,13 @@ class Histories:
             placing.place(text)
         sums = placing.sums if self.rules is not None else _sums_found(sheets, tables, k)
         self.sums = [s for s in sums if s.column in sheets[s.table].frame.columns]
+        self.types = {s.column: sheets[s.table].frame.schema[s.column] for s in self.sums}
         for one in self.sums:
-            sheet = sheets[one.table]
-            sheet.dtypes[one.column] = sheet.frame.schema[one.column]
-            sheet.frame = sheet.frame.drop(one.column)
-        self.types = {one.column: sheets[one.table].dtypes[one.column] for one in self.sums}
+            sheets[one.table].frame = sheets[one.table].frame.drop(one.column)
         return placing.rules
 
     def _of(
-        self, sheets: Mapping[str, Sheet], placed: Sequence[PlacedRule], table: str
+        self, sheets: Mapping[str, RowTable], placed: Sequence[PlacedRule], table: str
     ) -> list[PlacedRule]:
         """Return the rules of a table, with those of its children that are about constants."""
         found = []
@@ -204,7 +193,7 @@ class Histories:
                 name: sheet.constant[name] for name in one.rule.columns if name in sheet.constant
             }
             up = bool(moved) and {*moved} | {*one.fixed} >= {*one.rule.columns}
-            if up and sheet.table is not None and sheet.table.parent == table:
+            if up and sheet.parent == table:
                 names = {**one.fixed, **moved}
                 found.append(PlacedRule(table, renamed(one.rule, names), {}))
             elif not up and one.table == table:
@@ -303,11 +292,11 @@ class Histories:
             above, owner, rows = whole[table.parent], owners[table.name], whole[table.name]
             counts = np.bincount(owner, minlength=above.height)
             series = [pl.Series(table.count, counts, dtype=above.schema[table.count])]
-            none, end = counts == 0, np.cumsum(counts) - 1
-            for name, at in ((table.first, end - counts + 1), (table.last, end)):
-                if name is not None and table.model is not None:
+            end = np.cumsum(counts) - 1
+            for name, at in zip(table.ends or (), (end - counts + 1, end)):
+                if table.model is not None:
                     time = rows[str(table.model.time)]
-                    series.append(value_at(time, np.where(none, 0, at), none).alias(name))
+                    series.append(value_at(time, at, counts > 0).alias(name))
             for one in self.sums:
                 if one.child == table.name:
                     series.append(self._added(one, rows[one.part], owner, above.height))
@@ -364,23 +353,22 @@ class Histories:
         return found
 
 
-def _sums_found(sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int) -> list[Sum]:
+def _sums_found(sheets: Mapping[str, RowTable], tables: Sequence[RowTable], k: int) -> list[Sum]:
     """Find columns that are what rows add up to in nearly everybody."""
     found: dict[tuple[str, str], Sum] = {}
     for table in tables:
         above, rows = sheets[table.parent], sheets[table.name]
-        assert rows.table is not None
-        several = np.bincount(rows.table.owner, minlength=above.height) > 1
-        who = None if above.table is None else above.table.people
+        several = np.bincount(rows.owner, minlength=above.height) > 1
+        who = above.people
         if people_among(several, who) < 2 * k:
             continue
         wanted = {s.name: numbers_of(s) for s in above.frame if s.dtype.is_numeric()}
         for part in (series for series in rows.frame if series.dtype.is_numeric()):
             values = np.nan_to_num(numbers_of(part))
-            sums = np.bincount(rows.table.owner, weights=values, minlength=above.height)
+            sums = np.bincount(rows.owner, weights=values, minlength=above.height)
             for name, total in wanted.items():
                 apart = ~np.isclose(total, sums, rtol=1e-9, atol=1e-6)
-                if people_among(apart, who) <= (1 - CONSTANT) * people_among(apart | True, who):
+                if people_among(apart, who) <= (1 - CONSTANT) * len(np.unique(who)):
                     text = f"{table.parent}.{name} = sum({table.name}.{part.name})"
                     one = Sum(table.parent, name, table.name, part.name, text)
                     found.setdefault((table.parent, name), one)
@@ -388,7 +376,7 @@ def _sums_found(sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int)
 
 
 def _equal_beginnings(
-    sheets: Mapping[str, Sheet], tables: Sequence[RowTable], k: int
+    sheets: Mapping[str, RowTable], tables: Sequence[RowTable], k: int
 ) -> list[tuple[str, str]]:
     """Find tables whose rows begin with those of a sibling in nearly everybody.
 
@@ -401,13 +389,12 @@ def _equal_beginnings(
     found = []
     for parent, names in firsts.items():
         lifted = {column.name: series for _, column, series in sheets[parent].lifted}
-        sheet = sheets[parent].table
+        who = sheets[parent].people
         for name, other in pairwise(names):
             if lifted[name].dtype != lifted[other].dtype:
                 continue
             both = (lifted[name].is_not_null() & lifted[other].is_not_null()).to_numpy()
             apart = (lifted[name] != lifted[other]).fill_null(False).to_numpy()
-            who = None if sheet is None else sheet.people
             people = people_among(both, who)
             if people >= 2 * k and people_among(apart, who) <= (1 - CONSTANT) * people:
                 found.append((parent, f"{quote(other)} = {quote(name)}"))
@@ -509,20 +496,6 @@ class LinkedRows:
             "A released history as a whole: each of its steps rests on many people, all of them "
             "together on none. What histories reveal is measured, not guaranteed.",
         ]
-
-
-def renamed(rule: ColumnRule, names: Mapping[str, str]) -> ColumnRule:
-    """Return a rule about columns that are called otherwise."""
-
-    def changed(node: Node) -> Node:
-        if isinstance(node, Name):
-            return Name(names.get(node.column, node.column))
-        if isinstance(node, Call):
-            return Call(node.op, tuple(map(changed, node.args)))
-        return node
-
-    parts = tuple(Call(part.op, tuple(map(changed, part.args))) for part in rule.parts)
-    return replace(rule, parts=parts)
 
 
 def history_sentence(rests_on: Mapping[str, int], *, exact: bool, sizes: bool = True) -> str:

@@ -23,13 +23,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from tulle._relations.language import ColumnRule, parse_rule, quote
+from tulle._relations.language import Call, ColumnRule, Name, Node, columns_of, parse_rule
 from tulle.errors import ParameterError
 
 BEFORE = "\0before "
-_SUMMARIES = "count|min|max|sum"
 _EACH = {("<=", "min"), ("<", "min"), (">=", "max"), (">", "max")}
 _TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}
+_INSIDE = re.compile(r"\b(count|min|max|sum|next)\(\s*`?([^(),`]*?)`?\s*\)")
 
 
 class TableNames(NamedTuple):
@@ -58,6 +58,14 @@ class Sum(NamedTuple):
     text: str  # the rule
 
 
+class _Meaning(NamedTuple):
+    """What a name in a rule stands for."""
+
+    column: str = ""  # none: the rows themselves, which are counted
+    table: str | None = None  # None: not said
+    function: str = ""
+
+
 @dataclass
 class Placing:
     """Finds the table of each rule, and rewrites it in the words of that table."""
@@ -66,191 +74,176 @@ class Placing:
     rules: list[PlacedRule] = field(default_factory=list)
     sums: list[Sum] = field(default_factory=list)
 
-    def place(self, text: str, original: str | None = None) -> None:
-        """Take one rule; errors and summaries have its ``original`` words."""
-        if not isinstance(text, str):
-            parse_rule(text, [])  # which says what is wrong
-        tables = sorted((name for name in self.tables if name), key=len, reverse=True)
-        named = "|".join(map(re.escape, tables)) or r"(?!)"
-        summaries = re.compile(rf"`?\b({_SUMMARIES})\(\s*({named})(?:\.([^()]+?))?\s*\)`?")
-        found = list(summaries.finditer(text))
-        if found:
-            self._across(text, summaries, found, original or text)
+    def __post_init__(self) -> None:
+        self._means: dict[str, _Meaning] = {}
+        for table, known in self.tables.items():
+            of = f"{table}." if table else ""
+            if table:
+                self._means[f"count({table})"] = _Meaning("", table, "count")
+            for column in known.columns:
+                self._means[column] = _Meaning(column)
+                self._means[f"next({column})"] = _Meaning(column, None, "next")
+                self._means[f"next({of}{column})"] = _Meaning(column, table or None, "next")
+                if table:
+                    self._means[f"{of}{column}"] = _Meaning(column, table)
+                    for function in ("min", "max", "sum"):
+                        self._means[f"{function}({of}{column})"] = _Meaning(column, table, function)
+
+    def place(self, text: str) -> None:
+        """Take one rule."""
+        plain = text
+        if isinstance(text, str):
+            plain = _INSIDE.sub(r"\1(\2)", re.sub(r"\.`([^`]*)`", r".\1", text))
+            self._refuse_unknown(text, plain)
+        rule = replace(parse_rule(plain, self._means), text=text.strip())
+        names = {name: self._means[name] for name in rule.columns}
+        if any(one.function not in ("", "next") for one in names.values()):
+            self._across(rule, names)
         else:
-            self._within(text, named)
+            self._within(rule, names)
+
+    def _refuse_unknown(self, text: str, plain: str) -> None:
+        """Raise for a column that a table lacks: the parser would miss the table."""
+        for table, known in self.tables.items():
+            for column in re.findall(rf"\b{re.escape(table)}\.(\w+)", plain) if table else ():
+                if not any(name.startswith(column) for name in known.columns):
+                    raise _error(text, f"table '{table}' has no column '{column}'")
 
     # -- rules about the rows of a parent ---------------------------------------------------------
 
-    def _across(
-        self, text: str, summaries: re.Pattern[str], found: list[re.Match[str]], original: str
-    ) -> None:
-        parents = {self.tables[match.group(2)].parent for match in found}
-        if len(parents) > 1 or None in parents:
-            raise self._error(text, "it is about the rows of tables that have no common parent")
+    def _across(self, rule: ColumnRule, names: Mapping[str, _Meaning]) -> None:
+        summaries = {n: one for n, one in names.items() if one.function not in ("", "next")}
+        children = {str(one.table) for one in summaries.values()}
+        parents = {self.tables[child].parent for child in children}
         parent = str(parents.pop())
-        for match in found:
-            self._check_column(text, match.group(2), match.group(3))
-        total = self._total(text, found)
-        if total is not None:
-            self.sums.append(total)
-        elif all(self._is_kept(match) for match in found):
-            said = summaries.sub(lambda m: f"`{self._summary(m)}`", text)
-            columns = [*self.tables[parent].columns, *map(self._summary, found)]
-            self._add(parent, original, self._own(said, parent), columns, {})
+        if parents or parent not in self.tables:
+            raise _error(rule.text, "it is about the rows of tables that have no common parent")
+        sides = rule.parts[0].args if len(rule.parts) == 1 else ()
+        if any(one.function == "sum" for one in summaries.values()):
+            self._add_sum(rule, parent, sides, names)
+        elif all(self._is_kept(one) for one in summaries.values()):
+            self._add(rule, parent, names, kept=summaries)
         else:
-            self._each(text, summaries, found, parent)
+            self._each(rule, sides, summaries)
 
-    def _total(self, text: str, found: list[re.Match[str]]) -> Sum | None:
-        """Read ``parent.column = sum(child.column)``, either way round."""
-        if len(found) != 1 or found[0].group(1) != "sum":
-            return None
-        sides = [side.strip() for side in re.split(r"(?<![<>!=])==?(?!=)", text)]
-        other = [side for side in sides if side != found[0].group(0)]
-        if len(sides) != 2 or len(other) != 1:
-            raise self._error(text, "a sum of rows must be a column: 'parent.column = sum(...)'")
-        child = found[0].group(2)
-        parent = str(self.tables[child].parent)
-        column = other[0].removeprefix(f"{parent}.").strip("`")
-        self._check_column(text, parent, column)
-        return Sum(parent, column, child, found[0].group(3), text.strip())
+    def _add_sum(
+        self, rule: ColumnRule, parent: str, sides: Sequence[Node], names: Mapping[str, _Meaning]
+    ) -> None:
+        """Take ``parent.column = sum(child.column)``, either way round."""
+        both = [names[side.column] for side in sides if isinstance(side, Name)]
+        both.sort(key=lambda one: one.function)  # the column of the parent has none
+        total = len(both) == 2 and [one.function for one in both] == ["", "sum"]
+        if not total or rule.parts[0].op != "=" or both[0].table not in (None, parent):
+            raise _error(rule.text, "a sum of rows must be a column: 'parent.column = sum(...)'")
+        child, part = str(both[1].table), both[1].column
+        self._check(rule, parent, both[0].column)
+        self.sums.append(Sum(parent, both[0].column, child, part, rule.text))
 
-    def _is_kept(self, match: re.Match[str]) -> bool:
+    def _is_kept(self, one: _Meaning) -> bool:
         """Tell whether a summary is a column of the parent: a number of rows, or a time."""
-        function, child, column = match.groups()
-        if function == "count":
-            return column is None
-        return function in ("min", "max") and column == self.tables[child].time
-
-    def _summary(self, match: re.Match[str]) -> str:
-        inside = ".".join(part for part in match.groups()[1:] if part)
-        return f"{match.group(1)}({inside})"
+        return one.function == "count" or one.column == self.tables[str(one.table)].time
 
     def _each(
-        self, text: str, summaries: re.Pattern[str], found: list[re.Match[str]], parent: str
+        self, rule: ColumnRule, sides: Sequence[Node], summaries: Mapping[str, _Meaning]
     ) -> None:
         """Take ``a <= min(child.b)``, which says that ``a <= b`` in every row."""
-        parts = re.split(r"(<=|>=|<|>)", text)
-        if len(found) == 1 and len(parts) == 3:
-            left, sign, right = (part.strip() for part in parts)
-            if left == found[0].group(0):
-                left, sign, right = right, _TURNED[sign], left
-            if right == found[0].group(0) and (sign, found[0].group(1)) in _EACH:
-                child, column = found[0].group(2), found[0].group(3)
-                said = f"{left} {sign} {child}.{column}"
-                self._within(said, "|".join(map(re.escape, (child, parent))), text)
-                return
-        raise self._error(
-            text,
-            "of the smallest or largest value of rows, a rule may say that something is below the "
-            "smallest or above the largest",
-        )
+        (name, one), *more = summaries.items()
+        sign = rule.parts[0].op
+        if sides and sides[0] == Name(name):
+            sign = _TURNED.get(sign, "")
+        if more or Name(name) not in sides or (sign, one.function) not in _EACH:
+            raise _error(
+                rule.text,
+                "of the smallest or largest value of rows, a rule may say that something is below "
+                "the smallest or above the largest",
+            )
+        said = renamed(rule, {name: f"{one.table}.{one.column}"})
+        self._within(said, {name: self._means[name] for name in said.columns}, each=True)
 
     # -- rules about a row ------------------------------------------------------------------------
 
-    def _within(self, text: str, named: str, original: str | None = None) -> None:
+    def _within(
+        self, rule: ColumnRule, names: Mapping[str, _Meaning], *, each: bool = False
+    ) -> None:
         """Take a rule about a row, its parent, or the row that follows."""
-        used = {m.group(1) for m in re.finditer(rf"`?\b({named})\.", text)}
-        used = {table for table in used if self._names_column(text, table)}
-        table = self._deepest(text, used)
-        turned = self._at_the_end(text, table) if len(used) > 1 else None
-        if turned is not None:
-            self.place(turned, original or text)
-            return
-        fixed: dict[str, str] = {}
-        said = text
-        if "next(" in re.sub(r"\s", "", text):
-            said, fixed = self._follows(text, table)
-        parent = self.tables[table].parent
-        if parent in used and parent is not None:
-            for column in self.tables[parent].columns:
-                name = f"{parent}.{column}"
-                if name in said:
-                    fixed[name] = column
-        columns = [*self.tables[table].columns, *fixed]
-        self._add(table, original or text, self._own(said, table), columns, fixed)
+        used = {one.table for one in names.values() if one.table is not None}
+        table = self._deepest(rule, names, used)
+        ends = {} if each or len(used) < 2 else self._at_the_end(rule, names, table)
+        if ends:
+            said, parent = renamed(rule, ends), str(self.tables[table].parent)
+            self._add(said, parent, {name: self._means[name] for name in said.columns},
+                      kept=ends.values())  # fmt: skip
+        else:
+            self._add(rule, table, names)
 
-    def _at_the_end(self, text: str, table: str) -> str | None:
+    def _at_the_end(
+        self, rule: ColumnRule, names: Mapping[str, _Meaning], table: str
+    ) -> dict[str, str]:
         """Read ``parent.a <= time``: true of all rows if it is of the first (or of the last)."""
-        parts, time = re.split(r"(<=|>=|<|>)", text), self.tables[table].time
-        if len(parts) != 3 or time is None:
-            return None
-        left, sign, right = (part.strip() for part in parts)
-        if left in (time, f"{table}.{time}"):
-            left, sign, right = right, _TURNED[sign], left
-        if right not in (time, f"{table}.{time}") or f"{table}." in left:
-            return None
-        return f"{left} {sign} {'min' if '<' in sign else 'max'}({table}.{time})"
+        time, part = self.tables[table].time, rule.parts[0]
+        for place, side in enumerate(part.args if len(rule.parts) == 1 else ()):
+            times = isinstance(side, Name) and names[side.column].column == time
+            others = [names[name] for name in columns_of(part.args[not place])] if times else []
+            if part.op in _TURNED and others and all(one.table != table for one in others):
+                sign = part.op if place else _TURNED[part.op]
+                end = f"{'min' if '<' in sign else 'max'}({table}.{time})"
+                return {side.column: end} if isinstance(side, Name) else {}
+        return {}
 
-    def _follows(self, text: str, table: str) -> tuple[str, dict[str, str]]:
-        """Rewrite a rule about the next row into one about the row before."""
-        prefix = re.escape(f"{table}.") if table else ""
-        columns = sorted(self.tables[table].columns, key=len, reverse=True)
-        names = "|".join(map(re.escape, columns))
-        both = re.compile(
-            rf"next\(\s*(?:{prefix})?`?({names})`?\s*\)|(?<!\w)`?(?:{prefix})?`?({names})`?(?!\w)"
-        )
-        fixed = {}
-
-        def rewritten(match: re.Match[str]) -> str:
-            later, now = match.groups()
-            if later is not None:
-                return f"`{later}`"
-            fixed[f"{BEFORE}{now}"] = now
-            return f"`{BEFORE}{now}`"
-
-        return both.sub(rewritten, text), fixed
-
-    def _deepest(self, text: str, used: Collection[str]) -> str:
+    def _deepest(
+        self, rule: ColumnRule, names: Mapping[str, _Meaning], used: Collection[str]
+    ) -> str:
         """Return the table that a rule is kept in: a child rather than its parent."""
-        if not used:
-            return self._unnamed(text)
         for table in used:
             if {*used} <= {table, self.tables[table].parent}:
                 return table
-        raise self._error(text, "it names tables of which none is the parent of the other")
-
-    def _unnamed(self, text: str) -> str:
-        """Return the one table that has all columns of a rule that names no table."""
-        plain = re.sub(r"\bnext\(([^()]*)\)", r"\1", text)
-        fitting, problem = [], None
-        for name, table in self.tables.items():
-            try:
-                parse_rule(plain, table.columns)
-                fitting.append(name)
-            except ParameterError as error:
-                problem = error
-        if len(fitting) == 1 or (fitting and len(self.tables) == 1):
-            return fitting[0]
-        if problem is not None and not fitting and len(self.tables) <= 2:
-            raise problem
-        many = "no table has" if not fitting else f"{len(fitting)} tables have"
-        raise self._error(text, f"{many} all its columns: write 'table.column'")
-
-    # -- parts ------------------------------------------------------------------------------------
-
-    def _own(self, text: str, table: str) -> str:
-        """Write the columns of the rule's own table without its name."""
-        for column in sorted(self.tables[table].columns, key=len, reverse=True):
-            if table:
-                text = re.sub(
-                    rf"(?<![\w`]){re.escape(table)}\.`?{re.escape(column)}`?(?!\w)",
-                    lambda _, column=column: quote(column),  # type: ignore[misc]
-                    text,
-                )
-        return text
-
-    def _names_column(self, text: str, table: str) -> bool:
-        return any(f"{table}.{c}" in text.replace("`", "") for c in self.tables[table].columns)
-
-    def _check_column(self, text: str, table: str, column: str | None) -> None:
-        if column is not None and column.strip("`") not in self.tables[table].columns:
-            raise self._error(text, f"table '{table}' has no column '{column}'")
+        if used:
+            raise _error(rule.text, "it names tables of which none is the parent of the other")
+        columns = {one.column for one in names.values()}
+        fitting = [name for name, table in self.tables.items() if columns <= {*table.columns}]
+        if len(fitting) != 1:
+            many = "no table has" if not fitting else f"{len(fitting)} tables have"
+            raise _error(rule.text, f"{many} all its columns: write 'table.column'")
+        return fitting[0]
 
     def _add(
-        self, table: str, text: str, said: str, columns: Sequence[str], fixed: dict[str, str]
-    ) -> None:
-        rule = parse_rule(said, columns)
-        self.rules.append(PlacedRule(table, replace(rule, text=text.strip()), fixed))
+        self, rule: ColumnRule, table: str, names: Mapping[str, _Meaning],
+        kept: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        """Keep a rule in a table, in its own words; of rows that follow, as one of those before."""
+        fixed, said = dict[str, str](), dict[str, str]()
+        follows = any(one.function == "next" for one in names.values())
+        for name, one in names.items():
+            if name in kept:
+                continue
+            if one.table not in (None, table):  # of the parent
+                fixed[name] = one.column
+                continue
+            self._check(rule, table, one.column)
+            said[name] = one.column
+            if follows and not one.function:
+                said[name] = f"{BEFORE}{one.column}"
+                fixed[said[name]] = one.column
+        self.rules.append(PlacedRule(table, renamed(rule, said), fixed))
 
-    def _error(self, text: str, problem: str) -> ParameterError:
-        return ParameterError(f"the rule '{text}' cannot be kept: {problem}", parameter="rules")
+    def _check(self, rule: ColumnRule, table: str, column: str) -> None:
+        if column not in self.tables[table].columns:
+            raise _error(rule.text, f"table '{table}' has no column '{column}'")
+
+
+def renamed(rule: ColumnRule, names: Mapping[str, str]) -> ColumnRule:
+    """Return a rule about columns that are called otherwise."""
+
+    def changed(node: Node) -> Node:
+        if isinstance(node, Name):
+            return Name(names.get(node.column, node.column))
+        if isinstance(node, Call):
+            return Call(node.op, tuple(map(changed, node.args)))
+        return node
+
+    parts = tuple(Call(part.op, tuple(map(changed, part.args))) for part in rule.parts)
+    return replace(rule, parts=parts)
+
+
+def _error(text: str, problem: str) -> ParameterError:
+    return ParameterError(f"the rule '{text}' cannot be kept: {problem}", parameter="rules")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ _RISES = 0.995  # of the people: a time that rises in so many gives the order
 _COUNT, _TIME, MOVED, _MEAN = range(4)
 _MOVES = 0.25  # of the steps: a column that rises in so many may be a time without a name
 _COUNTED = (Kind.INTEGER, Kind.DECIMAL, Kind.ORDERED)
+_MOST_PAIRED = 12  # columns of which two together may tell the rows of a person apart
 _ONCE = {"birth"}  # dates that a person has one of
 # what times are whole multiples of: days or hours, minutes, seconds of a day, decimals
 _UNITS = (
@@ -49,28 +51,6 @@ _UNITS = (
     *(10.0**-n for n in range(5, 10)),
 )
 _SPARSE = 0.05  # of the rows: where time is missing in more, it is a column like others
-
-
-@dataclass(frozen=True)
-class RowTable:
-    """Sequences that belong to the rows of another table, while they are learnt from."""
-
-    name: str
-    parent: str
-    frame: pl.DataFrame
-    schema: Schema
-    owner: Ints  # the row of the parent
-    people: Ints  # the person of each row
-    order: tuple[str, ...] | None = None  # None: to be found; empty: as they stand
-
-    def label(self, column: str) -> str:
-        """Return what a column is called in the parent."""
-        return f"{self.name}.{column}" if self.name else column
-
-    def summary(self, function: str, column: str = "") -> str:
-        """Return what a summary of a column is called in the parent."""
-        inside = ".".join(part for part in (self.name, column) if part)
-        return f"{function}({inside})"
 
 
 class RowDemands(NamedTuple):
@@ -93,8 +73,7 @@ class FittedRows:
     model: SequenceModel | None
     least: int  # rows of a parent, at least
     count: str  # the columns of the parent that hold the number of rows,
-    first: str | None  # the first time,
-    last: str | None  # and the last
+    ends: tuple[str, str] | None  # the first time, and the last
     constant: dict[str, str]  # columns that do not change: what they are called in the parent
     parents: list[str]  # columns of the parent that rows depend on
     fixed: dict[str, str]  # columns of the parent, or of the row before, that rules speak of
@@ -104,12 +83,13 @@ class FittedRows:
         self, above: pl.DataFrame, codecs: Mapping[str, Any], rng: np.random.Generator
     ) -> tuple[pl.DataFrame, pl.DataFrame, Ints]:
         """Draw the rows of drawn parents; return them, as rules see them too, and their parents."""
-        counts = above[self.count].fill_null(0).to_numpy().astype(np.int64)
-        counts = np.maximum(counts, self.least)
-        times = None
-        if self.first is not None and self.last is not None and self.model is not None:
-            counts = np.where(above[self.first].is_null().to_numpy(), 0, counts)
-            times = self._times(above, counts)
+        counts, times = self._counts(above), None
+        if self.ends is not None and self.model is not None:
+            first, last, length = self._between(above, counts)
+            earliest, latest = self.model.span  # no later than about anybody's
+            first = np.minimum(np.maximum(first, earliest), latest - length)
+            last = np.minimum(np.where(np.isnan(last), first, last), latest)
+            times = Times(first, np.maximum(last, first + length))
         rows = Sequences.of(counts)
         known = _as_known(above, codecs, self.parents)
         frame = pl.DataFrame()
@@ -129,21 +109,18 @@ class FittedRows:
 
     def untimely(self, above: pl.DataFrame) -> Flags:
         """Return which parents begin before all others do, or too late to end with them."""
-        counts = np.maximum(above[self.count].fill_null(0).to_numpy().astype(np.int64), self.least)
-        if self.first is None or self.model is None:
-            return np.zeros(len(counts), dtype=bool)
-        counts = np.where(above[self.first].is_null().to_numpy(), 0, counts)
-        first, _, length = self._between(above, counts)
+        if self.ends is None or self.model is None:
+            return np.zeros(above.height, dtype=bool)
+        first, _, length = self._between(above, self._counts(above))
         return (first < self.model.span[0]) | (first > self.model.span[1] - length)
 
-    def _times(self, above: pl.DataFrame, counts: Ints) -> Times:
-        """Return when the rows of parents begin and end; no later than about anybody's do."""
-        assert self.model is not None
-        first, last, length = self._between(above, counts)
-        earliest, latest = self.model.span
-        first = np.minimum(np.maximum(first, earliest), latest - length)
-        last = np.minimum(np.where(np.isnan(last), first, last), latest)
-        return Times(first, np.maximum(last, first + length))
+    def _counts(self, above: pl.DataFrame) -> Ints:
+        """Return how many rows parents have as drawn; without a first time, none."""
+        counts = above[self.count].fill_null(0).to_numpy().astype(np.int64)
+        counts = np.maximum(counts, self.least)
+        if self.ends is None or self.model is None:
+            return counts
+        return np.where(above[self.ends[0]].is_null().to_numpy(), 0, counts)
 
     def _between(self, above: pl.DataFrame, counts: Ints) -> tuple[Floats, Floats, Floats]:
         """Return when the rows of parents begin and end as drawn, and how long they last."""
@@ -151,9 +128,9 @@ class FittedRows:
         assert self.encoder is not None
         codec = self.encoder.codecs[str(self.model.time)]
         some, parts = np.flatnonzero(counts > 0), []
-        for name in (self.first, self.last):
+        for name in self.ends or ():
             values = np.full(len(counts), np.nan)
-            series = above[str(name)][some].alias(codec.name)
+            series = above[name][some].alias(codec.name)
             values[some] = codec.as_known(series).values  # type: ignore[union-attr]
             parts.append(values)
         return parts[0], parts[1], self.model.gap * np.maximum(counts - 1, 0)
@@ -210,15 +187,19 @@ _WHO, _PLACE = "\0who", "\0place"
 
 
 @dataclass
-class Sheet:
-    """A table while it is learnt from: its own columns, and what its children hand up."""
+class RowTable:
+    """A table while it is learnt from: its own columns, and what its children hand up.
+
+    The table of people, one row each, has no parent and is in no order.
+    """
 
     name: str
-    height: int
+    parent: str
     frame: pl.DataFrame
     schema: Schema
-    table: RowTable | None = None
-    names: list[str] = field(default_factory=list)
+    owner: Ints  # the row of the parent
+    people: Ints  # the person of each row
+    order: tuple[str, ...] | None = None  # None: to be found; empty: as they stand
     time: str | None = None
     least: int = 0  # rows of a parent
     lifted: list[tuple[int, Column, pl.Series]] = field(default_factory=list)
@@ -226,46 +207,51 @@ class Sheet:
     near: list[str] = field(default_factory=list)  # columns from which distances are modelled
     constant: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    dtypes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.every = self.frame.columns  # also those that are not released
+        self.names = [name for name in self.schema.released if name in self.every]
+        self.frame = self.frame.select(self.names)
 
     @property
-    def every(self) -> list[str]:
-        """All columns of the table, also those that are not released."""
-        return self.names or self.frame.columns
+    def height(self) -> int:
+        return len(self.people)
 
-    @classmethod
-    def of(cls, table: RowTable, settings: RowDemands) -> Sheet:
+    @property
+    def ends(self) -> tuple[str, str] | None:
+        """What the first and the last time are called in the parent."""
+        if self.time is None:
+            return None
+        return self.summary("min", self.time), self.summary("max", self.time)
+
+    def summary(self, function: str, column: str = "") -> str:
+        """Return what a summary of a column is called in the parent."""
+        inside = ".".join(part for part in (self.name, column) if part)
+        return f"{function}({inside})"
+
+    def arrange(self, settings: RowDemands) -> None:
         """Put the rows of each parent in order: by time, or as they stand, or by lot."""
-        names = [name for name in table.schema.released if name in table.frame.columns]
-        order, found = table.order, ""
+        order, found = self.order, tuple[str, ...]()
         if order is None:
-            found = find_order(table.frame, table.schema, table.people) or ""
-            order = (found,) if found else None
-        keys = [_rank(table.frame[name], table.schema) for name in order or ()]
+            found = find_order(self.frame, self.schema, self.people)
+            order = found or None
+        keys = [_rank(self.frame[name], self.schema) for name in order or ()]
         if order is None:
-            keys = [settings.rng.random(table.frame.height)]
-        by = (
-            np.lexsort((*keys[::-1], table.owner))
-            if keys
-            else np.argsort(table.owner, kind="stable")
-        )
-        every, frame = table.frame.columns, table.frame.select(names)[by]
-        table = replace(table, frame=frame, owner=table.owner[by], people=table.people[by])
-        sheet = cls(
-            table.name, len(by), frame, Schema(table.schema[name] for name in names), table, every
-        )
-        called = f"table '{table.name}': " if table.name else ""
+            keys = [settings.rng.random(self.height)]
+        by = np.lexsort((*keys[::-1], self.owner))
+        self.frame, self.owner, self.people = self.frame[by], self.owner[by], self.people[by]
+        called = f"table '{self.name}': " if self.name else ""
         if found:
-            sheet.notes.append(f"{called}the rows of a person are in the order of '{found}'")
+            by_what = " and ".join(f"'{name}'" for name in found)
+            self.notes.append(f"{called}the rows of a person are in the order of {by_what}")
         elif order is None:
-            sheet.notes.append(f"{called}the rows of a person have no order: none is released")
+            self.notes.append(f"{called}the rows of a person have no order: none is released")
         if order:
-            sheet._take_time(order[0])
-        return sheet
+            self._take_time(order[0])
 
     def _take_time(self, name: str) -> None:
         """Take a column for the time of the rows, if it is a number or a date."""
-        if name not in self.frame.columns or self.table is None:
+        if name not in self.frame.columns:
             return
         series, column = self.frame[name], self.schema[name]
         if column.kind is Kind.ORDERED and series.dtype.is_integer():  # waves are counted
@@ -276,72 +262,75 @@ class Sheet:
         if gone > _SPARSE * len(series) or gone == len(series):
             return
         if gone:  # such rows come last: they are as late as the row before
-            owner = pl.Series(self.table.owner)
+            owner = pl.Series(self.owner)
             filled = series.to_frame().with_columns(owner.alias(_WHO))
             filled = filled.with_columns(pl.col(name).forward_fill().backward_fill().over(_WHO))
             series = filled[name].forward_fill().backward_fill()
             self.frame = self.frame.with_columns(series)
         self.time, self.schema = name, self.schema.with_column(column)
 
-    def lift(self, parent: Sheet, settings: RowDemands, *, middle: bool) -> None:
+    def lift(self, parent: RowTable, settings: RowDemands, *, middle: bool) -> None:
         """Hand up the number of rows, the first and last time, and what does not change."""
-        table = self.table
-        assert table is not None
-        counts = np.bincount(table.owner, minlength=parent.height)
-        rows = Sequences(table.owner, counts)
-        none, whole = counts == 0, self.summarised()
-        up = _Lifting(parent, table, rows, none, np.where(none, 0, rows.begin), settings)
-        changes = {c: _changes(whole[c], rows) for c in whole.columns}
-        several = max(int((counts > 1).sum()), 1)
-        self.least = int(none.sum() < draw_threshold(settings.k, settings.rng))
-        parent._add(_COUNT, Column(up.number, Kind.INTEGER), pl.Series(counts))
-        for name in whole.columns:
-            changing = len(np.unique(table.owner[changes[name]]))
-            inner = name in self.frame.columns and self.frame.height
-            if inner and name != self.time and changing <= (1 - CONSTANT) * several:
-                self._move(up, name, whole[name], exceptions=changing)
+        rows = Sequences(self.owner, np.bincount(self.owner, minlength=parent.height))
+        whole = self.summarised()
+        several = max(int((rows.counts > 1).sum()), 1)
+        self.least = int((rows.counts == 0).sum() < draw_threshold(settings.k, settings.rng))
+        parent._add(_COUNT, Column(self.summary("count"), Kind.INTEGER), pl.Series(rows.counts))
+        for name in whole.columns if self.frame.height else ():
+            changing = len(np.unique(self.owner[_changes(whole[name], rows)]))
+            inner = name in self.frame.columns and name != self.time
+            if not inner or changing > (1 - CONSTANT) * several:
+                continue
+            there = self.constant[name] = f"{self.name}.{name}" if self.name else name
+            column = replace(self.schema[name], name=there)
+            self._hand(parent, MOVED, column, whole[name], rows, rows.begin)
+            if changing:
+                self.notes.append(
+                    f"column '{there}' does not change among the rows of nearly everybody: it does "
+                    "in nobody's of the release"
+                )
         if self.time is not None:
-            self._hand_time(up, self.time)
+            self._hand_time(parent, rows, settings)
         if middle:
-            self._hand_means(up)
+            self._hand_means(parent, rows)
         self.frame = self.frame.drop(list(self.constant))
 
-    def _move(self, up: _Lifting, name: str, series: pl.Series, *, exceptions: int) -> None:
-        there = up.table.label(name)
-        self.constant[name] = there
-        up.add(MOVED, replace(self.schema[name], name=there), series, up.begin)
-        if exceptions:
-            self.notes.append(
-                f"column '{there}' does not change among the rows of nearly everybody: it does in "
-                "nobody's of the release"
-            )
+    def _hand(
+        self, parent: RowTable, rank: int, column: Column, series: pl.Series, rows: Sequences,
+        at: Ints,
+    ) -> None:  # fmt: skip
+        """Give parents a column of their rows, missing where they have none."""
+        there = rows.counts > 0
+        parent._add(rank, column, value_at(series, at, there))
+        if not there.all():
+            number = quote(self.summary("count"))
+            parent.rules.append(f"{quote(column.name)} is missing if {number} < 1")
 
-    def _hand_time(self, up: _Lifting, time: str) -> None:
-        series, column, rules = self.frame[time], self.schema[time], up.parent.rules
-        first, last = (up.table.summary(f, time) for f in ("min", "max"))
-        end = np.maximum(np.cumsum(up.rows.counts) - 1, 0)
-        for name, at in ((first, up.begin), (last, end)):
-            up.add(_TIME, replace(column, name=name), series, at)
-            rules.append(f"{quote(name)} is not missing if {quote(up.number)} > 0")
+    def _hand_time(self, parent: RowTable, rows: Sequences, settings: RowDemands) -> None:
+        series, column = self.frame[str(self.time)], self.schema[str(self.time)]
+        number, end = quote(self.summary("count")), rows.begin + rows.counts - 1
+        first, last = self.ends or ("", "")
+        for name, at in ((first, rows.begin), (last, end)):
+            self._hand(parent, _TIME, replace(column, name=name), series, rows, at)
+            parent.rules.append(f"{quote(name)} is not missing if {number} > 0")
         if series.dtype.is_numeric() or series.dtype.is_temporal():
-            gap = least_gap(numbers_of(series), up.rows, up.table, up.settings)
-            more = f" + {gap!r} * ({quote(up.number)} - 1)" if gap else ""
-            up.parent.near.append(first)
-            rules.append(f"{quote(last)} >= {quote(first)}{more}")
-            rules.append(f"{quote(last)} = {quote(first)} if {quote(up.number)} = 1")
+            gap = least_gap(numbers_of(series), rows, self.people, settings)
+            more = f" + {gap!r} * ({number} - 1)" if gap else ""
+            parent.near.append(first)
+            parent.rules.append(f"{quote(last)} >= {quote(first)}{more}")
+            parent.rules.append(f"{quote(last)} = {quote(first)} if {number} = 1")
 
-    def _hand_means(self, up: _Lifting) -> None:
+    def _hand_means(self, parent: RowTable, rows: Sequences) -> None:
         """Hand up what the rows of a parent are like: its other children do not see it else."""
-        owner = pl.Series(_WHO, up.rows.parent)
+        owner = pl.Series(_WHO, rows.parent)
+        every = pl.DataFrame({_WHO: np.arange(parent.height)}, schema={_WHO: owner.dtype})
         for name in self.frame.columns:
             series = self.frame[name]
             if name in self.constant or name == self.time or not series.dtype.is_numeric():
                 continue
-            there = up.table.summary("mean", name)
             means = series.cast(pl.Float64).to_frame().with_columns(owner).group_by(_WHO).mean()
-            every = pl.DataFrame({_WHO: np.arange(len(up.none))}, schema={_WHO: owner.dtype})
             found = every.join(means, on=_WHO, how="left", maintain_order="left")[name].round(6)
-            up.parent._add(_MEAN, Column(there, Kind.DECIMAL), found)
+            parent._add(_MEAN, Column(self.summary("mean", name), Kind.DECIMAL), found)
 
     def _add(self, rank: int, column: Column, series: pl.Series) -> None:
         self.lifted.append((rank, column, series.alias(column.name)))
@@ -362,15 +351,10 @@ class Sheet:
         rules: list[PlacedRule] | None,
     ) -> tuple[FittedRows, pl.DataFrame]:
         """Learn the rows of the table, given the rows of the parent."""
-        table, whole = self.table, self.summarised()
-        assert table is not None
-        names = [n for n in table.schema.released if n in table.frame.columns]
-        first, last = (
-            None if self.time is None else table.summary(f, self.time) for f in ("min", "max")
-        )
+        whole = self.summarised()
         fitted = FittedRows(
-            table.name, table.parent, names, None, Plan(), None, self.least,
-            table.summary("count"), first, last, dict(self.constant), list(above[1]), {}, {},
+            self.name, self.parent, self.names, None, Plan(), None, self.least,
+            self.summary("count"), self.ends, dict(self.constant), list(above[1]), {}, {},
         )  # fmt: skip
         if not whole.width or not whole.height:
             return fitted, self._complete(whole, above[0])
@@ -386,10 +370,9 @@ class Sheet:
         fitted: FittedRows,
         rules: list[PlacedRule] | None,
     ) -> FittedRows:
-        table, (k, exact, rng) = self.table, settings
-        assert table is not None
-        counted = learnt[table.people]
-        whole, owner, people = whole.filter(counted), table.owner[counted], table.people[counted]
+        k, exact, rng = settings
+        counted = learnt[self.people]
+        whole, owner, people = whole.filter(counted), self.owner[counted], self.people[counted]
         schema = Schema(self.schema[name] for name in whole.columns)
         crowd = Crowd.of_kept(k, np.ones(len(people), dtype=bool), people, rng)
         encoder = TableEncoder(schema).fit(whole, (), crowd)
@@ -431,7 +414,7 @@ class Sheet:
         if self.time is not None:
             time = columns[self.time]
             assert isinstance(time, NumberColumn)
-            gap = least_gap(time.values, rows, replace(table, people=people), settings)
+            gap = least_gap(time.values, rows, people, settings)
         model = fit_sequence(
             modelled, parents, rows, people, k, rng,
             time=self.time, gap=gap, exact=exact, demands=demands,
@@ -456,31 +439,8 @@ class Sheet:
         return found
 
     def _complete(self, whole: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
-        assert self.table is not None
-        moved = [above[there][self.table.owner].alias(n) for n, there in self.constant.items()]
+        moved = [above[there][self.owner].alias(n) for n, there in self.constant.items()]
         return pl.DataFrame([*whole, *moved])
-
-
-class _Lifting(NamedTuple):
-    """What rows are to their parents while a table hands up what they have in common."""
-
-    parent: Sheet
-    table: RowTable
-    rows: Sequences
-    none: Flags  # parents without rows
-    begin: Ints
-    settings: RowDemands
-
-    @property
-    def number(self) -> str:
-        return self.table.summary("count")
-
-    def add(self, rank: int, column: Column, series: pl.Series, at: Ints) -> None:
-        """Give parents a column of their rows, missing where they have none."""
-        self.parent._add(rank, column, value_at(series, at, self.none))
-        if self.none.any():
-            rule = f"{quote(column.name)} is missing if {quote(self.number)} < 1"
-            self.parent.rules.append(rule)
 
 
 def _fixed(
@@ -488,8 +448,7 @@ def _fixed(
 ) -> pl.Series:
     """Return a column of the row before, or of the parent, for each row."""
     if name.startswith(BEFORE):
-        first = rows.place == 0
-        return value_at(shown[there], np.maximum(np.arange(shown.height) - 1, 0), first).alias(name)
+        return value_at(shown[there], np.arange(shown.height) - 1, rows.place > 0).alias(name)
     return above[there][rows.parent].alias(name)
 
 
@@ -499,16 +458,17 @@ def _joined(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 def find_order(
     frame: pl.DataFrame, schema: Schema, people: Ints, *, standing: bool = True
-) -> str | None:
+) -> tuple[str, ...]:
     """Return the time that rises within people, as rows stand; a date that varies, else none.
 
-    Without a time, what is different in every row of a person tells them apart, and orders them.
-    If rows do not stand in an order, a time need only differ among the rows of a person.
+    Without a time, what is different in every row of a person tells them apart, and orders them: a
+    column, or two of them together. If rows do not stand in an order, a time need only differ among
+    the rows of a person.
     """
     by = np.argsort(people, kind="stable")
     same = people[by][1:] == people[by][:-1]
     if not same.any():
-        return None
+        return ()
     found: list[tuple[float, str]] = []
     names = [name for name in schema.released if name in frame.columns]
     for name in names:
@@ -531,28 +491,26 @@ def find_order(
         if moves > 0 and (dated or (rising and (named or sure))):
             found.append((rising * (1 + moves + named), name))
     if found:
-        return max(found, key=lambda one: one[0])[1]
-    words = (Kind.INTEGER, Kind.ORDERED, Kind.CATEGORY)
-    told = (n for n in names if schema[n].kind in words and _is_never_twice(frame[n], people))
-    return next(told, None)
+        return (max(found, key=lambda one: one[0])[1],)
+    kinds = (Kind.INTEGER, Kind.ORDERED, Kind.CATEGORY)
+    words = [n for n in names if schema[n].kind in kinds and not frame[n].null_count()]
+    some = [*((name,) for name in words), *combinations(words[:_MOST_PAIRED], 2)]
+    return next((one for one in some if _are_never_twice(frame.select(one), people)), ())
 
 
-def _is_never_twice(series: pl.Series, people: Ints) -> bool:
-    """Tell whether no two rows of a person share a value, although many would by chance."""
-    if series.null_count():
-        return False
-    n, rows = len(series), np.unique(people, return_counts=True)[1]
-    held = pl.DataFrame({"person": people, "value": series})
-    shares = held["value"].value_counts()["count"].to_numpy() / n
+def _are_never_twice(values: pl.DataFrame, people: Ints) -> bool:
+    """Tell whether no two rows of a person share values, although many would by chance."""
+    n, rows = len(values), np.unique(people, return_counts=True)[1]
+    shares = values.group_by(pl.all()).len()["len"].to_numpy() / n
     by_chance = float((rows * (rows - 1)).sum() / 2 * (shares**2).sum())
-    twice = n - held.n_unique()
+    twice = n - values.with_columns(pl.Series(_WHO, people)).n_unique()
     return by_chance >= LEAST and twice <= (1 - _RISES) * min(n, by_chance)
 
 
-def least_gap(values: Floats, rows: Sequences, table: RowTable, settings: RowDemands) -> float:
+def least_gap(values: Floats, rows: Sequences, people: Ints, settings: RowDemands) -> float:
     """Return the step that time rises by at least from row to row, of all but a few people."""
     steps = np.diff(values)[rows.place[1:] > 0]
-    people = table.people[1:][rows.place[1:] > 0]
+    people = people[1:][rows.place[1:] > 0]
     steps, known = np.round(steps, 9), np.isfinite(steps)
     enough = draw_threshold(settings.k, None if settings.exact else settings.rng)
     least = 0.0
@@ -580,12 +538,12 @@ def _changes(series: pl.Series, rows: Sequences) -> Flags:
     return ~same & (rows.place > 0)
 
 
-def value_at(series: pl.Series, rows: Ints, none: Flags) -> pl.Series:
+def value_at(series: pl.Series, at: Ints, there: Flags) -> pl.Series:
     """Return some rows of a column, null where there is none."""
     if not len(series):
-        return pl.Series(series.name, [None] * len(rows), dtype=series.dtype)
-    found = series[rows]
-    return found.zip_with(pl.Series(~none), pl.Series([None], dtype=series.dtype))
+        return pl.Series(series.name, [None] * len(at), dtype=series.dtype)
+    none = pl.Series([None], dtype=series.dtype)
+    return series[np.where(there, at, 0)].zip_with(pl.Series(there), none)
 
 
 def _rank(series: pl.Series, schema: Schema) -> Floats:

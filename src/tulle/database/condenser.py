@@ -27,7 +27,6 @@ from tulle.errors import ParameterError
 from tulle.table._rare import Crowd
 from tulle.table.schema import Kind, Role, Schema
 
-_PEOPLE = "\0people"
 _EXACT = (
     "totals are exact, as asked: someone who knows everybody else in the tables can tell whether "
     "one person was in them"
@@ -125,15 +124,13 @@ class DatabaseCondenser(Estimator):
         self
         """
         self._check_parameters(database)
-        rng, made = as_generator(self.random_state), database.repeats
-        name = _PEOPLE if made else database.people
-        frame = pl.DataFrame() if made else database.tables[name]
-        schema = Schema() if made else _schema(database, name)
+        rng, name = as_generator(self.random_state), database.people
+        schema = _schema(database, name)
         levels = self._levels(database, schema)
         check_people(np.zeros(len(levels), np.int64), levels, np.arange(len(levels)))
         self._histories = Histories(self.rules, exact=self.exact_totals)
         self.groups_ = self._histories.fit(
-            name, frame, schema, _row_tables(database, name), levels, Grouper(rng, levels)
+            name, database.tables[name], schema, _row_tables(database), levels, Grouper(rng, levels)
         )
         self._rng, self._database = rng, _KeyedTables(database)
         self._totals = self._weights_of(database, levels, rng)
@@ -170,7 +167,7 @@ class DatabaseCondenser(Estimator):
         frames, owners = self._histories.draw(people, self._rng, accept=self.accept_broken_rules)
         self.broken_rules_ = self._histories.broken
         released = self._database.with_keys(frames, owners, self._rng)
-        persons = self._database.named(self._histories.persons_of(owners))
+        persons = self._histories.persons_of(owners)
         for name, totals in self._totals.items():
             released[name] = totals.calibrate(released[name], persons.get(name))
         released |= self._database.empty | self._look_ups
@@ -193,7 +190,7 @@ class DatabaseCondenser(Estimator):
 
     @property
     def rests_on_(self) -> dict[str, dict[str, int]]:
-        return self._database.named(self._histories.rests_on())
+        return self._histories.rests_on()
 
     def sentence(self) -> str:
         """Return in words what a release rests on.
@@ -246,29 +243,17 @@ class _KeyedTables:
         self.types = {name: dict(table.schema) for name, table in database.tables.items()}
         self.keys, self.links = dict(database.keys), dict(database.links)
         self.parents = dict(database.parents)
-        self.people, self.made = database.people, database.repeats
         self.empty = {name: table.select(_shown(database, name))
                       for name, table in database.tables.items() if not table.height}  # fmt: skip
-
-    def named(self, tables: dict[str, Any]) -> dict[str, Any]:
-        """Return what there is of each table under its name; of people who were made, nothing."""
-        if not self.made:
-            return tables
-        return {self.people: tables[""]}
 
     def with_keys(
         self, frames: dict[str, pl.DataFrame], owners: dict[str, Ints], rng: np.random.Generator
     ) -> dict[str, pl.DataFrame]:
         """Return the tables with new keys, and links that join."""
-        people = int(owners[""].max(initial=-1)) + 1 if self.made else 0
-        frames, owners = self.named(frames), self.named(owners) if self.made else owners
         made: dict[str, dict[str, pl.Series]] = {}
         for name, frame in frames.items():
             keys: dict[str, pl.Series] = {}
-            if name == self.people and self.made:
-                (key,) = self.keys[name]
-                keys[key] = new_keys(people, self.types[name][key], rng)[owners[name]]
-            elif name in self.links:
+            if name in self.links:
                 above = made[self.parents[name]]
                 for column, there in zip(self.links[name], self.keys[self.parents[name]]):
                     keys[column] = above[there][owners[name]]
@@ -316,20 +301,16 @@ def _shown(database: Database, name: str) -> list[str]:
     return [column for column in database.tables[name].columns if column in known]
 
 
-def _row_tables(database: Database, root: str) -> list[RowTable]:
+def _row_tables(database: Database) -> list[RowTable]:
     """Return the tables of rows, parents first."""
-    tables = []
-    for name, table in database.tables.items():
-        if name in database.look_ups or name == root or not table.height:
-            continue
-        tables.append(
-            RowTable(
-                "" if database.repeats else name, database.parents.get(name, root), table,
-                _schema(database, name), database.owners[name], database.persons[name],
-                database.order.get(name),
-            )
-        )  # fmt: skip
-    return tables
+    return [
+        RowTable(
+            name, database.parents[name], table, _schema(database, name), database.owners[name],
+            database.persons[name], database.order.get(name),
+        )
+        for name, table in database.tables.items()
+        if name in database.parents and table.height
+    ]  # fmt: skip
 
 
 def _look_ups(

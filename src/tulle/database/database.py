@@ -34,8 +34,7 @@ class Database:
     tables : mapping of str to DataFrame (pandas, polars) or pyarrow Table
         The tables, by name.
     people : str
-        The table with one row for each person who is counted. If its key repeats, it is a table of
-        their rows, and people are made of it.
+        The table with one row for each person who is counted.
     key : str, optional
         The column that names the person; by default the table's key in ``keys``.
     links : mapping of str to pair
@@ -122,11 +121,6 @@ class Database:
         self._arrange()
         self._refer()
         self._lead()
-
-    @property
-    def repeats(self) -> bool:
-        """Whether the table of people has several rows for some of them."""
-        return self._repeats
 
     def __repr__(self) -> str:
         return f"Database({list(self.tables)!r}, people={self.people!r})"
@@ -223,14 +217,19 @@ class Database:
 
     def _lead(self) -> None:
         """Find the person of every row, sort rows by parent and order, leave orphans out."""
-        root = self.tables[self.people]
-        named = root.select(self.keys[self.people]).drop_nulls()
-        self._repeats = named.n_unique() < named.height
+        named = self.tables[self.people].select(self.keys[self.people]).drop_nulls()
+        if named.n_unique() < named.height:
+            raise DataError(
+                f"the key of '{self.people}' repeats, so its rows are several a person: state a "
+                "table with one row for each person. If there is none, condense this table alone, "
+                "with the role person for the column",
+                parameter="people",
+            )
         self.orphans: dict[str, int] = {}
         self.strays: dict[str, int] = {}  # different links of these: about how many people's
         self.owners: dict[str, Ints] = {}  # the row of the parent, for each row
         self.persons: dict[str, Ints] = {}  # the person of each row, numbered from 0
-        places = named.unique(maintain_order=True).with_row_index(_ROW)
+        places = named.with_row_index(_ROW)
         self.n_people = places.height
         self._follow(self.people, places, self.keys[self.people])
         self.persons[self.people] = self.owners[self.people]
@@ -250,12 +249,6 @@ class Database:
                 f"table '{child}' names rows of '{parent}' by {counted(len(link), 'column')}, but "
                 f"the key has {len(key)}",
                 parameter="links",
-            )
-        if parent == self.people and self._repeats:
-            raise DataError(
-                f"the key of '{parent}' repeats, so its rows are several a person: no other table "
-                "can belong to one of them. State a table with one row for each person",
-                parameter="people",
             )
         self.keys[parent] = key
         table = self.tables[parent].select(key).with_row_index(_ROW)

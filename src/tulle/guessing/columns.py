@@ -109,7 +109,13 @@ def guess_columns(frame: pl.DataFrame, k: int = 10) -> list[Guess]:
         named = person if person is not None and person.name == column.name else None
         evidence = _judged(ColumnEvidence(look_at(column, k, people), named))
         own = None if people is None else _look_per_person(column, people, k)
-        return evidence if own is None else replace(evidence, own=_judged(ColumnEvidence(own)))
+        if own is None:
+            return evidence
+        once = _judged(ColumnEvidence(own))
+        if once.whole is None:
+            return replace(evidence, own=once)
+        # how often a number occurs says what it is: among people, not among rows
+        return replace(evidence, own=once, kind=once.kind, why_kind=once.why_kind)
 
     judged = on_all_cores(judge, frame.get_columns(), frame.height * frame.width)
     guesses = [_guess(evidence) for evidence in _alike(judged)]

@@ -15,15 +15,14 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from tulle._files import check_unpacked
-from tulle.errors import DataError, missing_extra, nearest_name
-from tulle.io._formats import Format, Source, existing_file, readable_as, split_sheet
+from tulle.errors import DataError, nearest_name
+from tulle.io._formats import Format, Source, existing_file, extra_library, readable_as, split_sheet
 from tulle.io._headers import refuse_doubled, refuse_record
 from tulle.io._text_types import TEMPORAL, ColumnGuess
 from tulle.table._precision import EXACT
@@ -37,7 +36,7 @@ _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_575, 16_384, 32_767
 def read_excel(source: Source) -> pl.DataFrame:
     name, sheet = split_sheet(source)
     path = existing_file(name)
-    reader = _library("fastexcel")
+    reader = extra_library("fastexcel", "excel", Format.EXCEL)
     with readable_as(source, Format.EXCEL):
         _refuse_bomb(path)
     with readable_as(source, Format.EXCEL), _quiet():
@@ -123,7 +122,7 @@ def excel_book(frame: pl.DataFrame) -> bytes:
     """Return a workbook with one sheet, made in memory so that no plain copy lies on the disk."""
     _refuse_too_large(frame)
     packed = io.BytesIO()
-    book = _library("xlsxwriter").Workbook(
+    book = extra_library("xlsxwriter", "excel", Format.EXCEL).Workbook(
         packed,
         {
             "in_memory": True,
@@ -240,13 +239,6 @@ def _refuse_blank_records(frame: pl.DataFrame) -> None:
             f"{lost} records have no value in any column: Excel would not count them as records; "
             "write Parquet or CSV"
         )
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise missing_extra(name, "excel", "Excel") from None
 
 
 @contextmanager

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from tulle.errors import DataError, TulleError
+from tulle.errors import DataError, TulleError, missing_extra, nearest_name
 
 Source = str | os.PathLike[str]
 BATCH_ROWS = 50_000  # records that are read or fetched together
@@ -157,6 +159,22 @@ def display_name(source: Source) -> str:
 def is_query(selection: str) -> bool:
     """Tell whether what follows the ``#`` of a database URI is a query rather than a table."""
     return _QUERY.match(selection) is not None
+
+
+def check_table(source: Source, selection: str, names: list[str]) -> None:
+    """Raise unless what follows the ``#`` of a database URI is one of its tables."""
+    if selection not in names:
+        hint = nearest_name(selection, names)
+        wrong = "no such table" if selection else "name a table after a #"
+        raise DataError(f"{display_name(source)}: {wrong}: {hint}")
+
+
+def extra_library(name: str, extra: str, purpose: str) -> Any:
+    """Import a library of an extra."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise missing_extra(name.partition(".")[0], extra, purpose) from None
 
 
 def existing_file(source: Source) -> Path:

@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
-from tulle.errors import DataError, missing_extra, nearest_name
-from tulle.io._formats import BATCH_ROWS, display_name, is_query
+from tulle.errors import DataError
+from tulle.io._formats import BATCH_ROWS, check_table, display_name, extra_library, is_query
 from tulle.io._headers import refuse_doubled
 
 _HERE = "table_schema = DATABASE()"
@@ -50,9 +50,7 @@ def open_mysql(source: str) -> tuple[pl.Schema, Any]:
             table = f"({selection.rstrip(';')}\n) AS t"
         else:
             names = [str(name) for name, _ in _fetched(connection, _TABLES)]
-            if selection not in names:
-                hint = nearest_name(selection, names)
-                raise DataError(f"{display_name(source)}: name a table after a #: {hint}")
+            check_table(source, selection, names)
             table = _quoted(selection)
         schema = _schema(source, connection, f"SELECT * FROM {table} LIMIT 0")
 
@@ -110,12 +108,7 @@ def _fetched(connection: Any, statement: str) -> list[tuple[Any, ...]]:
 @contextmanager
 def _connected(source: str) -> Iterator[Any]:
     """Open a connection; errors are passed on without their words, which may quote a cell."""
-    try:
-        import pymysql
-        from pymysql.converters import encoders
-        from pymysql.cursors import SSCursor
-    except ImportError:
-        raise missing_extra("pymysql", "mysql", "MySQL") from None
+    pymysql = extra_library("pymysql", "mysql", "MySQL")
     uri = urlsplit(source.partition("#")[0])
     try:
         port = uri.port or 0
@@ -129,8 +122,9 @@ def _connected(source: str) -> Iterator[Any]:
         with pymysql.connect(
             host=uri.hostname, port=port, user=unquote(uri.username or ""),
             password=unquote(uri.password or "") or os.environ.get("MYSQL_PWD", ""),
-            database=unquote(uri.path.strip("/")), charset="utf8mb4", cursorclass=SSCursor,
-            conv=encoders, read_default_file=os.path.expanduser("~/.my.cnf"),
+            database=unquote(uri.path.strip("/")), charset="utf8mb4",
+            cursorclass=pymysql.cursors.SSCursor, conv=pymysql.converters.encoders,
+            read_default_file=os.path.expanduser("~/.my.cnf"),
         ) as connection:  # fmt: skip
             stage = "the database reported an error"
             yield connection

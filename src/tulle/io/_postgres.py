@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -11,7 +10,7 @@ import polars as pl
 from tulle.errors import DataError
 from tulle.io._formats import Format
 from tulle.io._headers import refuse_doubled
-from tulle.io._sql import Address, quoted, record_batches, refuse_long
+from tulle.io._sql import Address, SqlPlan, quoted, record_batches, refuse_long
 from tulle.io.write import flat
 
 _CASTS = {"numeric": "::double precision", "money": "::numeric::double precision"}
@@ -31,36 +30,22 @@ DECLARED = (
 )
 
 
-@dataclass(frozen=True)
-class PostgresColumns:
-    """The expression that selects each column, and the type that it has then."""
-
-    address: Address
-    expressions: dict[str, str]
-    schema: pl.Schema
-
-    def batches(self, connection: Any, names: list[str]) -> Iterator[pl.DataFrame]:
-        return record_batches(connection, self.statement(names))
-
-    def statement(self, names: list[str]) -> str:
-        return (
-            f"SELECT {', '.join(self.expressions[n] for n in names)} FROM {self.address.subquery}"
-        )
-
-
-def plan(address: Address, connection: Any) -> PostgresColumns:
+def plan(address: Address, connection: Any) -> SqlPlan:
     """Find the types; they are declared, so no record is read."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {address.subquery} LIMIT 0")
         fields = list(cursor.fetch_arrow_table().schema)
     refuse_doubled(address.shown, [field.name for field in fields])
     expressions = {field.name: _selected(field) for field in fields}
-    untyped = PostgresColumns(address, expressions, pl.Schema())
+
+    def statement(names: Iterable[str]) -> str:
+        return f"SELECT {', '.join(expressions[name] for name in names)} FROM {address.subquery}"
+
     with connection.cursor() as cursor:
-        cursor.execute(untyped.statement(list(expressions)) + " LIMIT 0")
+        cursor.execute(statement(expressions) + " LIMIT 0")
         empty = pl.from_arrow(cursor.fetch_arrow_table())
     assert isinstance(empty, pl.DataFrame)
-    return PostgresColumns(address, expressions, empty.schema)
+    return SqlPlan(empty.schema, lambda link, names: record_batches(link, statement(names)))
 
 
 def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:

@@ -22,8 +22,16 @@ from urllib.parse import quote
 
 import polars as pl
 
-from tulle.errors import DataError, OutputExists, missing_extra, nearest_name
-from tulle.io._formats import Format, display_name, existing_file, is_mysql, is_query
+from tulle.errors import DataError, OutputExists
+from tulle.io._formats import (
+    Format,
+    check_table,
+    display_name,
+    existing_file,
+    extra_library,
+    is_mysql,
+    is_query,
+)
 from tulle.io._text import stamp_of
 from tulle.table._links import Link
 
@@ -57,6 +65,13 @@ class Address:
             return f"({self.selection.strip().rstrip(';')}\n) AS t"
         schema, name = self.table
         return quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}"
+
+
+class SqlPlan(NamedTuple):
+    """The types of a table or query, and what fetches some of its columns over a connection."""
+
+    schema: pl.Schema
+    batches: Callable[[Any, list[str]], Iterator[pl.DataFrame]]
 
 
 # A table or query whose types are known: these, and its frames of the columns that are named.
@@ -248,7 +263,9 @@ def connected(address: Address, *, writing: bool = False) -> Iterator[Any]:
     They may quote a cell, the query or the password.
     """
     driver = "adbc_driver_sqlite" if address.sqlite else "adbc_driver_postgresql"
-    dbapi, arrow = _library(f"{driver}.dbapi"), _library("pyarrow")
+    dbapi, arrow = (
+        extra_library(name, "db", Format.SQL) for name in (f"{driver}.dbapi", "pyarrow")
+    )
     theirs = (dbapi.Error, arrow.ArrowException, OSError, pl.exceptions.PolarsError)
     place = address.place
     if address.sqlite and not writing:
@@ -274,13 +291,9 @@ def _stamps(address: Address) -> list[tuple[int, int]]:
 
 def _check_table(address: Address, connection: Any) -> None:
     tables = _tables(address, connection)
-    if address.table in tables:
-        return
-    names = [name if schema is None else f"{schema}.{name}" for schema, name in tables]
-    if not address.selection:
-        raise DataError(f"{address.shown}: name a table after a #; {nearest_name('', names)}")
-    hint = nearest_name(address.selection, names)
-    raise DataError(f"{address.shown}: no such table: {hint}")
+    if address.table not in tables:
+        names = [name if schema is None else f"{schema}.{name}" for schema, name in tables]
+        check_table(address.source, address.selection, names)
 
 
 def _tables(address: Address, connection: Any) -> list[tuple[str | None, str]]:
@@ -304,14 +317,6 @@ def _dialect(address: Address) -> Any:
     return import_module(f"tulle.io._{'sqlite' if address.sqlite else 'postgres'}")
 
 
-def _library(name: str, extra: str = "db") -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        what = Format.SQL if extra == "db" else "DuckDB"
-        raise missing_extra(name.partition(".")[0], extra, what) from None
-
-
 # Files of DuckDB, which are only read: ``duckdb:///file.duckdb#table``.
 
 _DUCKDB_TABLES = "SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name"
@@ -333,10 +338,8 @@ def _duckdb_frame(source: str) -> pl.DataFrame:
         if is_query(selection):
             relation = connection.sql(selection.strip().rstrip(";"))
         else:
-            names = [name for (name,) in connection.execute(_DUCKDB_TABLES).fetchall()]
-            if selection not in names:
-                hint = nearest_name(selection, names)
-                raise DataError(f"{display_name(source)}: name a table after a #: {hint}")
+            names = connection.execute(_DUCKDB_TABLES).fetchall()
+            check_table(source, selection, [name for (name,) in names])
             relation = connection.table(quoted(selection))
         found: pl.DataFrame = relation.pl().cast({pl.Decimal: pl.Float64})
         return found
@@ -345,7 +348,7 @@ def _duckdb_frame(source: str) -> pl.DataFrame:
 @contextmanager
 def duckdb_connection(source: str) -> Iterator[Any]:
     """Open a file for reading; errors are passed on without their words, which may quote a cell."""
-    duckdb = _library("duckdb", "duckdb")
+    duckdb = extra_library("duckdb", "duckdb", "DuckDB")
     path = existing_file(source.partition("#")[0][len("duckdb:///") :])
     try:
         with duckdb.connect(os.fspath(path), read_only=True) as connection:

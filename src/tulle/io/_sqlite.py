@@ -7,7 +7,6 @@ Columns declared as booleans become such, text becomes dates or times if all of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -15,7 +14,7 @@ import polars as pl
 from tulle.errors import DataError
 from tulle.io._formats import BATCH_ROWS, Format
 from tulle.io._headers import refuse_doubled
-from tulle.io._sql import Address, execute, quoted, record_batches
+from tulle.io._sql import Address, SqlPlan, execute, quoted, record_batches
 from tulle.io._text_types import TEMPORAL, ColumnGuess
 from tulle.io.write import flat, refuse_alike
 
@@ -34,23 +33,7 @@ DECLARED = (
 )
 
 
-@dataclass(frozen=True)
-class SqliteColumns:
-    """How the columns are stored, and what becomes of them."""
-
-    address: Address
-    stored: dict[str, pl.DataType]
-    expressions: dict[str, pl.Expr]
-    schema: pl.Schema
-
-    def batches(self, connection: Any, names: list[str]) -> Iterator[pl.DataFrame]:
-        stored = {name: self.stored[name] for name in names}
-        expressions = [self.expressions[name] for name in names]
-        for frame in _typed_batches(self.address, connection, stored):
-            yield frame.select(expressions)
-
-
-def plan(address: Address, connection: Any) -> SqliteColumns:
+def plan(address: Address, connection: Any) -> SqlPlan:
     """Look at the type of every value, and at every text that may be a time."""
     # as a subquery, names that occur twice would be changed in silence
     whole = f"SELECT * FROM {address.subquery} LIMIT 0"
@@ -70,7 +53,12 @@ def plan(address: Address, connection: Any) -> SqliteColumns:
             expressions[name], schema[name] = pl.col(name).cast(pl.Boolean), pl.Boolean()
         elif guess and guess.result:
             expressions[name], schema[name] = guess.expression(name), guess.result.dtype
-    return SqliteColumns(address, stored, expressions, pl.Schema(schema))
+
+    def batches(connection: Any, names: list[str]) -> Iterator[pl.DataFrame]:
+        for frame in _typed_batches(address, connection, {name: stored[name] for name in names}):
+            yield frame.select(expressions[name] for name in names)
+
+    return SqlPlan(pl.Schema(schema), batches)
 
 
 def write(address: Address, connection: Any, frames: Iterable[pl.DataFrame]) -> None:

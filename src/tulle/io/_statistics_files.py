@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import polars as pl
 
-from tulle.errors import DataError, missing_extra
-from tulle.io._formats import Format, readable_as
+from tulle.errors import DataError
+from tulle.io._formats import Format, extra_library, readable_as
 from tulle.table._precision import EXACT
 
 _LETTERS = -1_000_000_000  # .a is one less, .b two less
@@ -62,7 +61,7 @@ def shown_in(written: Any, release: pl.DataFrame) -> Any:
 
 
 def read_statistics(path: Path, kind: Format) -> tuple[pl.DataFrame, FileLabels]:
-    library = _library()
+    library = extra_library("pyreadstat", "stats", "SPSS, Stata and SAS")
     reader = {".dta": "read_dta", ".xpt": "read_xport", ".sas7bdat": "read_sas7bdat"}
     read = getattr(library, reader.get(path.suffix.lower(), "read_sav"))
     # of SAS transport files, letters are not told apart
@@ -88,7 +87,7 @@ def put_statistics(frame: pl.DataFrame, file: BinaryIO, kind: Format, labels: An
     frame = frame.with_columns(_storable(series) for series in frame)
     texts = [own[name].label or None if name in own else None for name in frame.columns]
     target = f"/dev/fd/{file.fileno()}"  # the file has no name yet
-    library = _library()
+    library = extra_library("pyreadstat", "stats", "SPSS, Stata and SAS")
     try:
         if kind is Format.STATA:
             told = {series.name: letters for series in frame if (letters := _letters(series))}
@@ -217,10 +216,3 @@ def _without_letters(frame: pl.DataFrame) -> pl.DataFrame:
         for one in frame
         if _letters(one)
     )
-
-
-def _library() -> Any:
-    try:
-        return import_module("pyreadstat")
-    except ImportError:
-        raise missing_extra("pyreadstat", "stats", "SPSS, Stata and SAS") from None

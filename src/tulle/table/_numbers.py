@@ -35,15 +35,19 @@ from tulle.table._drawing import (
 from tulle.table._precision import (
     EXACT,
     HOUR,
-    HOURS,
+    YEAR,
     common_decimals,
     common_step,
     decimals_of,
-    emptiest_hour,
-    hours_of_day,
+    emptiest,
+    empty_places,
+    even_cycle,
+    from_even_days,
     in_singles,
     looks_coded,
+    months_of,
     tick_sizes,
+    to_even_days,
 )
 from tulle.table._rare import Crowd, Tails, safe_bounds
 from tulle.table._series import filled, is_missing, with_nulls
@@ -125,6 +129,8 @@ class NumberCodec:
     tails: Tails | None = None  # later records beyond the range
     steps: tuple[int, int] = (1, 0)  # of points in time that are shown: ticks apart, from where
     clock: tuple[float, ...] = ()  # of time stamps: shares of a day's records before each hour
+    week: tuple[float, ...] = ()  # ... before each day of the week, if some days are empty
+    year: tuple[float, ...] = ()  # ... before each month, if some months are empty
     heaps: tuple[float, ...] = ()  # the last of the special values: found, and not declared
     # decimals, whether numbers are codes, and of how many of the last decimal they are multiples
     shown: tuple[int | None, bool, int] = (0, False, 1)
@@ -232,7 +238,6 @@ class NumberCodec:
 
     @classmethod
     def unfit(cls, series: pl.Series, column: Column) -> list[Problem]:
-        """Return the rows that no code of a column of numbers could take."""
         codec = cls(series.name, column.kind, series.dtype, public=column.bounds)
         codec.writing = writing_of(series, column)
         return codec._read(series)[2]
@@ -252,7 +257,6 @@ class NumberCodec:
         return self.observed > 0 and not self.extra and self.low == self.high
 
     def problems(self, series: pl.Series) -> list[Problem]:
-        """Return the rows that cannot be encoded, and missing ones where there were none."""
         _, states, problems = self._read(series)
         return problems + self._unseen(states)
 
@@ -299,8 +303,11 @@ class NumberCodec:
         if self.kind is Kind.DATETIME:
             self.steps = self._common_steps(values, people, few)
             if self.dtype == pl.Datetime and self.steps[0] * self.tick < tick_sizes(self.dtype)[0]:
-                self.clock = hours_of_day(self._days(values)[1], people, draw_threshold(k, rng))
-                decimals = None if self.clock else 0
+                hours = np.clip(self._days(values)[1].astype(np.int64), 0, 23)
+                self.clock = even_cycle(hours, 24, people, draw_threshold(k, rng))
+            if len(values) and self.dtype in (pl.Date, pl.Datetime):
+                self._learn_calendar(values, people, k, rng)
+            decimals = None if self.clock or self.week or self.year else 0
         if self.kind is Kind.DECIMAL:  # of arrays too: a number drawn looks like those there were
             self.single = self.dtype == pl.Float64 and in_singles(values, people, few)
             kept = pl.Float32 if self.single else series.dtype
@@ -311,6 +318,26 @@ class NumberCodec:
             step = common_step(np.rint(values * 10.0**decimals), people, few)
         # of numbers in tens, those between two tens are no gaps
         self.shown = decimals, self.kind is Kind.INTEGER and looks_coded(values / step, k), step
+
+    def _learn_calendar(
+        self, ticks: Floats, people: Ints | None, k: int, rng: np.random.Generator
+    ) -> None:
+        """Learn which days of the week and which months are empty, in times of several years."""
+        days = self._since_1970(ticks)
+        if not self._has_days or np.ptp(days) < 2 * YEAR:
+            return
+        weekdays, months = np.floor(days + 3) % 7, np.floor(months_of(days)[1])
+        enough = draw_threshold(k, rng)
+        self.week = even_cycle(weekdays.astype(np.int64), 7, people, enough, gaps=True)
+        self.year = even_cycle(months.astype(np.int64), 12, people, enough, gaps=True)
+
+    @property
+    def _has_days(self) -> bool:
+        """Whether a calendar can be told: of days, or of times with a clock."""
+        return bool(self.clock) or self.steps[0] * self.tick >= tick_sizes(self.dtype)[0]
+
+    def _since_1970(self, ticks: Floats) -> Floats:
+        return (ticks * self.tick + self.origin) / tick_sizes(self.dtype)[0]
 
     def as_known(self, series: pl.Series) -> NumberColumn:
         """Return numbers, NaN where missing, in steps and decimals that were learnt before."""
@@ -348,21 +375,63 @@ class NumberCodec:
         On an even clock an hour is as long as the share of records in it: of cells of many days,
         hours in which nobody is awake take up no room.
         """
+        return self._on_calendar(self._on_clock(ticks))
+
+    def cells_of_days(self, days: Floats, away: Floats | float = 0.0) -> Floats:
+        """Return days since 1970 as a synthesis takes them, ``away`` further on an even clock."""
+        return self._on_calendar(self.even_days(days) + away)
+
+    def even_days(self, days: Floats) -> Floats:
+        """Return days since 1970 on an even clock, if there is one; in steps without."""
+        day = tick_sizes(self.dtype)[0]
+        return self._on_clock(np.round((days - self.origin / day) / (self.tick / day)))
+
+    def _on_clock(self, ticks: Floats) -> Floats:
         if not self.clock:
             return (ticks - self.steps[1]) / self.steps[0]
         days, hours = self._days(ticks)
-        return days + np.interp(hours, HOURS, self.clock)
+        return days + np.interp(hours, np.arange(25), self.clock)
 
-    def cells_of_days(self, days: Floats) -> Floats:
-        """Return days since 1970 as a synthesis takes them, in whole ticks."""
-        day = tick_sizes(self.dtype)[0]
-        return self.to_cells(np.round((days - self.origin / day) / (self.tick / day)))
+    def _on_calendar(self, cells: Floats) -> Floats:
+        if not (self.week or self.year):
+            return cells
+        return to_even_days(cells * self._step_of_days + self._first_day, self.week, self.year)
+
+    @property
+    def _step_of_days(self) -> float:
+        day = tick_sizes(self.dtype)[0] / self.tick
+        return 1.0 if self.clock else self.steps[0] / day
+
+    @property
+    def _first_day(self) -> float:
+        """The day since 1970 of a cell of 0: where it begins, or its middle without a clock."""
+        if self.clock:
+            return float(np.floor(self._since_1970(np.zeros(1)))[0])
+        return float(self._since_1970(np.array([float(self.steps[1])]))[0]) + 0.5
+
+    def awake(self, since: Floats, until: Floats, rng: np.random.Generator) -> Floats:
+        """Return moments, in days; of an hour that hardly anybody has, one on the way there.
+
+        That is where a time that passes leads from an hour in which it could begin.
+        """
+        if not self.clock:
+            return until
+        asleep, hour = empty_places(self.clock), np.floor(until * 24 + _ROUNDING)
+        step = np.where(until < since, 1.0, -1.0)
+        edge = hour
+        for _ in range(23):
+            edge = np.where(asleep[np.nan_to_num(edge).astype(np.int64) % 24], edge + step, edge)
+        edge = (edge + (step < 0)) / 24  # where people are still awake
+        late = (edge != (hour + (step < 0)) / 24) & ((edge - since) * step < 0)
+        return np.where(late, since + (edge - since) * rng.random(len(until)), until)
 
     def _from_cells(self, cells: Floats) -> Floats:
-        """Return the ticks of what :meth:`to_cells` gave."""
+        if self.week or self.year:
+            days = from_even_days(cells, self.week, self.year) - self._first_day
+            cells = days if self.clock else np.floor(days / self._step_of_days + 0.5)
         if self.clock:
             days = np.floor(cells)
-            hours = np.interp(cells - days, self.clock, HOURS)
+            hours = np.interp(cells - days, self.clock, np.arange(25))
             day = tick_sizes(self.dtype)[0] / self.tick
             ticks = (days + hours / 24) * day - self._since_midnight
             cells = np.rint((ticks - self.steps[1]) / self.steps[0])
@@ -518,7 +587,9 @@ class NumberCodec:
         ticks = series.drop_nulls().to_physical().cast(pl.Int64).to_numpy()
         if not len(ticks):
             return
-        self.origin = emptiest_hour(ticks) if self.dtype == pl.Time else int(ticks.min())
+        self.origin = int(ticks.min())
+        if self.dtype == pl.Time:
+            self.origin = emptiest(ticks // HOUR % 24, 24) * HOUR
         if self.dtype == pl.Time:
             ticks = (ticks - self.origin) % _DAY + self.origin
         span = ticks.astype(np.uint64) - np.uint64(self.origin % 2**64)  # wraps, never overflows

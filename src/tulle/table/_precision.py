@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ _STEPS = sorted((10**tens * part for tens in range(6) for part in (2, 5, 10, 25)
 _SEVERAL_ROUND = 5
 _DAY = 86_400
 HOUR = 3600 * 10**9  # nanoseconds, in which times of day are counted
-HOURS = np.arange(25.0)
 _TRACE = 1e-6  # of the records: what an empty hour counts
 _RAREST = 0.02  # of the records: those at hours that hardly anybody has
 _FEW = 0.05  # of the records: those at hours that are not kept
@@ -122,53 +122,102 @@ def looks_coded(values: Floats, k: int) -> bool:
     return bool(len(held) < 0.5 * (held[-1] - held[0] + 1))
 
 
-def emptiest_hour(ticks: Ints) -> int:
-    """Return the hour around which the fewest times of day lie, in nanoseconds."""
-    counts = np.bincount(ticks // HOUR % 24, minlength=24)
-    apart = np.abs(HOURS[:24, None] - (HOURS[None, :24] + 0.5))
-    near = np.exp(-np.minimum(apart, 24 - apart) / 2)
-    return int((near @ counts).argmin()) * HOUR
+def emptiest(places: Ints, size: int) -> int:
+    """Return the place on a circle around which the fewest are."""
+    apart = np.abs(np.arange(size)[:, None] - (np.arange(size) + 0.5))
+    near = np.exp(-np.minimum(apart, size - apart) / 2)
+    return int((near @ np.bincount(places, minlength=size)).argmin())
 
 
-def hours_of_day(hours: Floats, people: Ints | None, enough: float) -> tuple[float, ...]:
-    """Return the share of records before each hour; nothing if it would rest on too few people.
+def even_cycle(
+    places: Ints, size: int, people: Ints | None, enough: float, *, gaps: bool = False
+) -> tuple[float, ...]:
+    """Return the share of records before each place on a circle, such as the hours of the day.
 
-    Hours are taken together until enough people are in them, if it can be without a gap; those of
-    the few beyond, and the rarest, are as empty ones: with its neighbours, an hour that two people
-    have would be one of many. These keep a trace, so that a clock that shows them can be read.
+    Nothing if it would rest on too few people; with ``gaps``, nothing if no place is empty. Places
+    are taken together, round the circle from the emptiest one, until enough people are in them, if
+    it can be without a gap; those of the few beyond, and the rarest, are as empty ones: with its
+    neighbours, an hour that two people have would be one of many. These keep a trace, so that a
+    clock that shows them can be read.
     """
-    places = np.clip(hours.astype(np.int64), 0, 23)
-    common = ~_are_rarest(places, people, enough)
-    places = places[common]
+    common = ~_are_rarest(places, size, people, enough)
+    first = emptiest(places, size)
+    places = (places[common] - first) % size
     people = None if people is None else people[common]
     for parted in (True, False):
-        shares = _taken_together(places, people, enough, parted=parted) / max(len(places), 1)
-        if shares.sum() >= 1 - _FEW:
-            before = np.r_[0.0, np.cumsum(shares + _TRACE)]
+        shares = _taken_together(places, size, people, enough, parted=parted) / max(len(places), 1)
+        if shares.sum() >= 1 - _FEW and not (gaps and shares.all()):
+            before = np.r_[0.0, np.cumsum(np.roll(shares, first) + _TRACE)]
             return tuple((before / before[-1]).tolist())
     return ()
 
 
-def _are_rarest(places: Ints, people: Ints | None, enough: float) -> Flags:
-    """Tell which records are at the rarest hours: of a few people each, and few all together."""
-    held, counts = distinct_people(places, people, 24), np.bincount(places, minlength=24)
-    rare = [hour for hour in np.argsort(counts, kind="stable").tolist() if held[hour] < enough / 4]
+def empty_places(cycle: Sequence[float]) -> Flags:
+    """Tell which places have no more than a trace in an :func:`even_cycle`."""
+    return np.diff(cycle) < 2 * _TRACE
+
+
+def _are_rarest(places: Ints, size: int, people: Ints | None, enough: float) -> Flags:
+    """Tell which records are at the rarest places: of a few people each, and few all together."""
+    held, counts = distinct_people(places, people, size), np.bincount(places, minlength=size)
+    rare = [at for at in np.argsort(counts, kind="stable").tolist() if held[at] < enough / 4]
     within = np.cumsum(counts[rare]) <= _RAREST * len(places)
     return np.isin(places, np.array(rare, dtype=np.int64)[within])
 
 
-def _taken_together(places: Ints, people: Ints | None, enough: float, *, parted: bool) -> Floats:
-    """Return the records of each hour, evenly among hours that are taken together.
+def _taken_together(
+    places: Ints, size: int, people: Ints | None, enough: float, *, parted: bool
+) -> Floats:
+    """Return the records at each place, evenly among places that are taken together.
 
-    ``parted``: neither an empty hour is in between, nor one that has enough people of its own.
+    ``parted``: neither an empty place is in between, nor one that has enough people of its own.
     """
-    counts, shares, first = np.bincount(places, minlength=24), np.zeros(24), 0
-    for hour in np.flatnonzero(counts).tolist():
-        alone = people_among(places == hour, people) >= enough
-        if parted and (alone or not counts[hour - 1]):
-            first = hour
-        if alone or people_among((places >= first) & (places <= hour), people) >= enough:
+    counts, shares, first = np.bincount(places, minlength=size), np.zeros(size), 0
+    for at in np.flatnonzero(counts).tolist():
+        alone = people_among(places == at, people) >= enough
+        if parted and (alone or not counts[at - 1]):
+            first = at
+        if alone or people_among((places >= first) & (places <= at), people) >= enough:
             first += int(np.flatnonzero(counts[first:])[0])
-            shares[first : hour + 1] = counts[first : hour + 1].mean()
-            first = hour + 1
+            shares[first : at + 1] = counts[first : at + 1].mean()
+            first = at + 1
     return shares
+
+
+# Days as a model takes them: on an even week and an even year, days of the week and months that
+# hardly anybody has take up no room.
+
+YEAR = 365.25  # days
+
+
+def months_of(days: Floats) -> tuple[Floats, Floats]:
+    """Return the years since 1970, and the months since January, with their part that is over."""
+    month = np.floor(days).astype("datetime64[D]").astype("datetime64[M]")
+    begin, end = (one.astype("datetime64[D]").astype(np.float64) for one in (month, month + 1))
+    years, months = np.divmod(month.astype(np.int64), 12)
+    return years.astype(np.float64), months + (days - begin) / (end - begin)
+
+
+def to_even_days(days: Floats, week: Sequence[float], year: Sequence[float]) -> Floats:
+    """Return days since 1970 on an even week, an even year, or both."""
+    if week:
+        weeks, rest = np.divmod(days + 3, 7)  # from Monday on
+        days = 7 * (weeks + np.interp(rest, np.arange(8), week)) - 3
+    if year:
+        years, months = months_of(days)
+        days = YEAR * (years + np.interp(months, np.arange(13), year))
+    return days
+
+
+def from_even_days(days: Floats, week: Sequence[float], year: Sequence[float]) -> Floats:
+    """Return the days of what :func:`to_even_days` gave."""
+    if year:
+        years = np.floor(days / YEAR)
+        months = 12 * years + np.interp(days / YEAR - years, year, np.arange(13))
+        month = np.floor(months).astype(np.int64).astype("datetime64[M]")
+        begin, end = (one.astype("datetime64[D]").astype(np.float64) for one in (month, month + 1))
+        days = begin + (months - np.floor(months)) * (end - begin)
+    if week:
+        weeks, rest = np.divmod((days + 3) / 7, 1.0)
+        days = 7 * weeks + np.interp(rest, week, np.arange(8)) - 3
+    return days

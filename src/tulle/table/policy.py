@@ -38,10 +38,9 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from tulle.errors import PolicyError, nearest_name
 from tulle.table._linked import (
@@ -68,28 +67,37 @@ CONTEXT: Mapping[str, str] = MappingProxyType(
     }
 )
 _ONLY_ONE = (Role.PERSON, Role.TARGET, Role.LEVEL, Role.WEIGHT)
-COLUMN_OPTIONS = (  # of a column in a policy
-    "kind",
-    "role",
-    "weight",
-    "bounds",
-    "missing",
-    "codes",
-    "format",
-    "keep_rare",
-    "hierarchy",
-    "diversity",
-    "closeness",
-    "categories",
-    "on_new",
-    "text",
-    "reason",
+_LISTED = 'a list of numbers and texts, such as [9999, "N"]'
+_ONE_BY_ONE = 'a text for each value, such as {N = "not applicable"}'
+_MORE_GENERAL = (
+    "the lengths of more general beginnings, longest first, such as [3, 1], or a more general "
+    "value for each"
+)
+COLUMN_OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = MappingProxyType(
+    {  # of a column in a policy: whether a value is one, and what it must be
+        "kind": (lambda v: v in list(Kind), ""),
+        "role": (lambda v: v in list(Role), ""),
+        "weight": (
+            lambda v: _is_number(v) and WEIGHTS[0] <= v <= WEIGHTS[1],
+            f"a number from {WEIGHTS[0]:g} to {WEIGHTS[1]:g}",
+        ),
+        "bounds": (lambda v: _are_numbers(v, 2) and v[0] <= v[1], "[lowest, highest]"),
+        "missing": (lambda v: _are_values(v), _LISTED),
+        "codes": (lambda v: _are_texts(v), _ONE_BY_ONE),
+        "format": (lambda v: isinstance(v, str), "a text"),
+        "keep_rare": (lambda v: isinstance(v, bool), "true or false"),
+        "hierarchy": (lambda v: _are_texts(v) or _are_lengths(v), _MORE_GENERAL),
+        "diversity": (lambda v: True, ""),
+        "closeness": (lambda v: True, ""),
+        "categories": (lambda v: _are_values(v), _LISTED),
+        "on_new": (lambda v: isinstance(v, str), "a text"),
+        "text": (lambda v: isinstance(v, str), "a text"),
+        "reason": (lambda v: isinstance(v, str), "a text"),
+    }
 )
 _LONGEST = 4 << 20  # characters: 10,000 columns take half of it
 _MOST_DOTS = 100  # in a line
 _SECTIONS = ("columns", "rules", "estimates", "context", "people", "tables", *COMMANDS)
-
-Word = TypeVar("Word", bound=StrEnum)
 
 
 @dataclass(frozen=True)
@@ -347,102 +355,49 @@ def _column(name: str, entry: Any) -> Column:
         if option not in COLUMN_OPTIONS:
             hint = nearest_name(option, COLUMN_OPTIONS)
             raise PolicyError(f"the column '{name}' has no option '{option}': {hint}")
-    kind = _word(name, entry, "kind", Kind)
-    role = _word(name, entry, "role", Role)
-    weight = entry.get("weight", 1.0)
-    if not _is_number(weight) or not WEIGHTS[0] <= weight <= WEIGHTS[1]:
-        raise PolicyError(
-            f"the weight of column '{name}' must be a number from {WEIGHTS[0]:g} to {WEIGHTS[1]:g}"
-        )
-    column = Column(
-        name,
-        kind,
-        role,
-        float(weight),
-        _bounds(name, entry.get("bounds")),
-        _text(name, entry, "reason"),
-        missing=_special(name, "missing", entry.get("missing", [])),
-        codes=_texts(name, "codes", entry.get("codes", {})),
-        format=_text(name, entry, "format"),
-        keep_rare=_flag(name, entry, "keep_rare"),
-        hierarchy=_hierarchy(name, entry.get("hierarchy")),
-        diversity=entry.get("diversity"),
-        closeness=entry.get("closeness"),
-        categories=_special(name, "categories", entry.get("categories", [])),
-        on_new=_text(name, entry, "on_new"),
-        text=_text(name, entry, "text"),
-    )
+    for option, words in (("kind", Kind), ("role", Role)):
+        allowed = [str(word) for word in words]
+        if option not in entry:
+            raise PolicyError(f"the column '{name}' needs a {option}: one of {', '.join(allowed)}")
+        if entry[option] not in allowed:
+            hint = nearest_name(str(entry[option]), allowed)
+            raise PolicyError(
+                f"the column '{name}' has the unknown {option} '{entry[option]}': {hint}"
+            )
+    for option, value in entry.items():
+        is_one, what = COLUMN_OPTIONS[option]
+        if not is_one(value):
+            raise PolicyError(f"'{option}' of column '{name}' must be {what}")
+    numbers = {option: entry[option] for option in ("weight", "bounds") if option in entry}
+    column = Column.from_json({"name": name, **entry, **_as_floats(numbers)})
     wrong = contradiction(column)
     if wrong:
         raise PolicyError(f"the column '{name}' {wrong}")
     return column
 
 
-def _word(name: str, entry: Mapping[str, Any], option: str, words: Callable[[Any], Word]) -> Word:
-    allowed = [str(word) for word in words]  # type: ignore[attr-defined]
-    if option not in entry:
-        raise PolicyError(f"the column '{name}' needs a {option}: one of {', '.join(allowed)}")
-    value = entry[option]
-    if value not in allowed:
-        hint = nearest_name(str(value), allowed)
-        raise PolicyError(f"the column '{name}' has the unknown {option} '{value}': {hint}")
-    return words(value)
+def _as_floats(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: [float(one) for one in value] if isinstance(value, list) else float(value)
+        for name, value in numbers.items()
+    }
 
 
-def _bounds(name: str, value: Any) -> tuple[float, float] | None:
-    if value is None:
-        return None
-    pair = isinstance(value, list) and len(value) == 2 and all(_is_number(v) for v in value)
-    if not pair or not value[0] <= value[1]:
-        raise PolicyError(f"the bounds of column '{name}' must be [lowest, highest]")
-    return float(value[0]), float(value[1])
+def _are_numbers(value: Any, count: int) -> bool:
+    return isinstance(value, list) and len(value) == count and all(map(_is_number, value))
 
 
-def _special(name: str, option: str, values: Any) -> tuple[str | float, ...]:
-    listed = isinstance(values, list) and all(isinstance(v, str) or _is_number(v) for v in values)
-    if not listed:
-        raise PolicyError(
-            f"'{option}' of column '{name}' must be a list of numbers and texts, such as "
-            '[9999, "N"]'
-        )
-    return tuple(values)
+def _are_values(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) or _is_number(v) for v in value)
 
 
-def _texts(name: str, option: str, entries: Any) -> dict[str, str]:
-    if not isinstance(entries, dict) or not all(isinstance(v, str) for v in entries.values()):
-        raise PolicyError(
-            f"'{option}' of column '{name}' must give each value a text, such as "
-            '{N = "not applicable"}'
-        )
-    return dict(entries)
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
-def _text(name: str, entry: Mapping[str, Any], option: str) -> str:
-    value = entry.get(option, "")
-    if not isinstance(value, str):
-        raise PolicyError(f"'{option}' of column '{name}' must be a text")
-    return value
-
-
-def _flag(name: str, entry: Mapping[str, Any], option: str) -> bool:
-    value = entry.get(option, False)
-    if not isinstance(value, bool):
-        raise PolicyError(f"'{option}' of column '{name}' must be true or false")
-    return value
-
-
-def _hierarchy(name: str, value: Any) -> dict[str, str] | tuple[int, ...] | None:
-    if value is None:
-        return None
-    if not isinstance(value, list):
-        return _texts(name, "hierarchy", value)
-    lengths = [v for v in value if isinstance(v, int) and not isinstance(v, bool) and v > 0]
-    if len(lengths) < len(value) or sorted(set(lengths), reverse=True) != lengths or not lengths:
-        raise PolicyError(
-            f"'hierarchy' of column '{name}' must be the lengths of more general beginnings, "
-            "longest first, such as [3, 1], or give each value a more general one"
-        )
-    return tuple(lengths)
+def _are_lengths(value: Any) -> bool:
+    whole = isinstance(value, list) and all(type(v) is int and v > 0 for v in value)
+    return whole and bool(value) and sorted(set(value), reverse=True) == value
 
 
 def _is_number(value: Any) -> bool:
@@ -507,7 +462,6 @@ _RULES_HEAD = """\
 
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
-    """Return a policy as TOML."""
     parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
     parts += _linked_sections(policy)
     parts += [_column_section("columns", column) for column in policy.columns]
@@ -552,7 +506,7 @@ def _column_section(where: str, column: Column) -> str:
     plain = Column(column.name, column.kind, column.role)
     lines += [
         f"{option} = {_value(getattr(column, option))}"
-        for option in COLUMN_OPTIONS[2:]
+        for option in [*COLUMN_OPTIONS][2:]
         if getattr(column, option) != getattr(plain, option)
     ]
     return "\n".join(lines) + "\n"
@@ -604,7 +558,6 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a value in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -346,7 +346,7 @@ def _coded(rows: Sequence[Any]) -> tuple[Codes, npt.NDArray[Any]]:
     if type(first) is int:
         with suppress(TypeError, OverflowError):  # other things are among them
             numbers = np.frombuffer(array("q", chain.from_iterable(rows)), dtype=np.int64)
-            if in_proportion(numbers):
+            if int(numbers.max()) - int(numbers.min()) <= 4 * len(numbers) + 1000:
                 codes, first_ones = by_appearance(numbers)
                 return codes, _as_names(numbers[first_ones].tolist())
     flat = list(chain.from_iterable(rows))
@@ -360,11 +360,6 @@ def _coded(rows: Sequence[Any]) -> tuple[Codes, npt.NDArray[Any]]:
             return codes, _as_names(texts.gather(first_ones).to_list())
     known = {name: code for code, name in enumerate(dict.fromkeys(flat))}
     return np.fromiter(map(known.__getitem__, flat), np.int32, len(flat)), _as_names([*known])
-
-
-def in_proportion(numbers: Rows) -> bool:
-    """Return whether the range of some numbers is at most a few times their count."""
-    return int(numbers.max()) - int(numbers.min()) <= 4 * len(numbers) + 1000
 
 
 def by_appearance(numbers: Rows) -> tuple[Codes, Rows]:

@@ -16,9 +16,8 @@ from tulle.cli import _options as options
 def command(folder: str, port: int, no_browser: bool) -> None:
     """Open the app in a browser: from a table in FOLDER to its release, without typing.
 
-    Prints a link that works once, and serves until it is interrupted. Only this machine is
-    answered and nothing leaves it. Everything is kept as files in FOLDER, which other commands
-    can continue from.
+    Prints a link that works once, and runs until it is interrupted. Only this machine can connect,
+    and nothing leaves it. All work is kept as files in FOLDER, so that other commands can use it.
     """
     from tulle._app.server import serve
 

@@ -55,7 +55,7 @@ from tulle.cli import _output as output
 @options.force
 @options.as_json
 def command(original: str, release: str, as_json: bool, public: bool, **arguments: Any) -> None:
-    """Measure what RELEASE lost of ORIGINAL, and attack it.
+    """Measure what RELEASE lost compared with ORIGINAL, and attack it.
 
     A --max gate limits the risk: how much more often the attack succeeds than on the control, or
     than by guessing if there is none. The exit code is 1 if a gate fails, if RELEASE does not match

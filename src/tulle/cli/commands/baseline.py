@@ -35,10 +35,10 @@ def command(recover: bool, bins: int, as_json: bool, source: str, **arguments: A
     """Generalise, randomise or rotate a table, row by row, to compare with condensation.
 
     generalize replaces the values that others may know by group means and sets of categories, so
-    that at least k people look alike. randomize adds noise to numbers and draws categories by
-    chance; --recover tells the distributions that were there before. rotate turns the records in
-    space, so that distances stay and columns mean nothing. The release is attacked before it
-    is written, like that of every other command.
+    that at least k people look alike. randomize adds noise to numbers and redraws some categories;
+    --recover prints the distributions that can be recovered. rotate turns the records in space, so
+    that distances stay and columns lose their meaning. The release is attacked before it is
+    written, as with every other command.
     """
     from tulle._commands.baseline import baseline
     from tulle._commands.baseline import recover as recovered

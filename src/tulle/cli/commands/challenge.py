@@ -34,7 +34,7 @@ def command(
 
     Every few seconds half of the people are released, and attackers learn what gives outliers and
     ordinary people away. FOLDER gets challenge.html, challenge.json and the rounds, all for the
-    owner only. Stop it whenever you like: the same command goes on.
+    owner only. Stop it whenever you like: the same command continues.
     """
     from tulle._commands.challenge import PAGE, challenge
 

@@ -92,12 +92,12 @@ if TYPE_CHECKING:
 )
 @click.option("--master", metavar="URL", help="The cluster of --engine spark, such as local[2].")
 def command(as_json: bool, source: str, engine: str, master: str | None, **arguments: Any) -> None:
-    """Make a look-alike table from groups of at least k records.
+    """Make a look-alike table from groups of at least k people.
 
-    Identifiers are dropped. Every other column keeps its type, range and domain. Before anything is
-    written, releases of parts of the people are attacked next to the rest, and without --k the
-    smallest k that passes is taken. Where the verdict on privacy is bad, nothing is written and the
-    exit code is 1. A manifest goes next to the release; --report writes the whole audit.
+    Identifiers are dropped; every other column keeps its type, range and domain. Trial releases of
+    some of the people are attacked and compared with the others, and without --k the smallest k
+    that passes is used. If the verdict on privacy is bad, nothing is written and the exit code is
+    1. A manifest is written next to the release; --report writes the whole audit.
     """
     if engine == "spark":
         from tulle.spark._condense import condense_source

@@ -22,7 +22,7 @@ from tulle.cli import _output as output
 def command(
     release: str, question: str, population: bool, weight: str | None, as_json: bool
 ) -> None:
-    """Answer QUESTION from a release, with intervals that cover what the original says.
+    """Answer QUESTION from a release, with intervals for what the original says.
 
     Questions: "mean(income) by region", "share(age < 30)", "total(income)",
     "quantile(income, 0.9)", "ols(wage ~ educ + exper)", "logit(ill == 'yes' ~ age)", each with

@@ -64,12 +64,12 @@ class _Listed(click.ParamType):
 @options.seed_of_attacks
 @options.as_json
 def command(source: str, as_json: bool, **arguments: Any) -> None:
-    """Attack and use releases of many k, and name the smallest k that passes all gates.
+    """Make trial releases of many k, attack and use them, and name the smallest k that passes.
 
-    First a sample in seconds, then the whole table. Each point is kept in FOLDER as soon as it is
-    there; explore.html shows the frontier. It makes no release: tulle condense does. (tulle tune
-    is the papers' search, by accuracy and linkage alone.) Exit code 1 if gates are given and no k
-    passes them.
+    A sample comes first, in seconds, then the whole table. Each result is kept in FOLDER as soon as
+    it is known; explore.html shows the frontier. To make the release itself, use tulle condense.
+    (tulle tune is the papers' search, by accuracy and linkage only.) Exit code 1 if gates are given
+    and no k passes them.
     """
     from tulle._commands.explore import check_gated, explore_file, shown_rows
 

@@ -70,13 +70,11 @@ from tulle.errors import ParameterError
 def command(context: Any, /, as_json: bool, preview: bool, source: str, **arguments: Any) -> None:
     """Hide association rules in baskets.
 
-    Mining the release with --min-support and --min-confidence does not find the rules of --rules;
-    this is verified on the release before it is written. Where --disclosure, or what the file of
-    rules allows a rule, leaves it above them, nothing is written without --accept-risk.
-    The manifest does not name the rules. With
-    --share rules the baskets stay: OUTPUT is a table of the rules that do not give the secret ones
-    away.
-    INPUT as for tulle mine.
+    Mining the release with --min-support and --min-confidence no longer finds the rules in --rules;
+    this is verified before the release is written. If --disclosure, or the file of rules, lets a
+    rule stay above the thresholds, nothing is written without --accept-risk. The manifest does not
+    name the rules. With --share rules, no baskets are released: OUTPUT is a table of the rules that
+    do not reveal the secret ones. INPUT is as for tulle mine.
     """
     arguments["keep"] = arguments["keep"] or None
     if preview:

@@ -45,7 +45,7 @@ def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -
 
     INPUT is a file of sketches (tulle sketch; no key is needed, and labels are those of its
     --keep), or a table, of which only the condensed groups of at least k people are mined and no
-    record is compared. Suppressed records get a class or cluster by chance, as in the paper.
+    record is compared. Suppressed records get a class or cluster at random, as in the paper.
     """
     from tulle._commands.learn import learn
 

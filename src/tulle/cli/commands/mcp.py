@@ -13,7 +13,7 @@ from tulle.cli import _options as options
 def command(folder: str) -> None:
     """Serve inspect, condense, explore, audit, verify and estimate to an agent (MCP, over stdio).
 
-    Answers hold counts, verdicts and names of columns, never a cell of the data. Nothing outside
+    Answers contain counts, verdicts and names of columns, never a cell of the data. Nothing outside
     FOLDER is read, whatever links there are. No tool accepts a risk: that takes a person.
     """
     from tulle._mcp import serve

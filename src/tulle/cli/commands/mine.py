@@ -61,9 +61,9 @@ def command(as_json: bool, source: str, output_: str | None, **arguments: Any) -
 
     INPUT is a FIMI file (.dat, .dat.gz: one basket per line), a table with one item per row (name
     the columns with --basket and --item), a Parquet column of lists, a wide table of 0 and 1, or a
-    table of which each row is a basket (--attribute all; the joined codes of sites are read so).
-    The rules are for the owner of the data only: nothing is hidden. Of a blocked release (tulle
-    hide --method blocking) only what is surely in a basket is counted.
+    table in which each row is a basket (--attribute all; use it for the joined codes of sites). The
+    rules are for the owner of the data only: nothing is hidden. In a blocked release (tulle hide
+    --method blocking), only items that are certainly in a basket count.
     """
     from tulle._commands.mine import mine
 

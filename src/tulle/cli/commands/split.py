@@ -32,8 +32,8 @@ from tulle.cli import _output as output
 def command(source: str, as_json: bool, **arguments: Any) -> None:
     """Keep a tenth of the people apart, as a control.
 
-    An audit compares what a release gives away about its members with what it gives away about
-    people who were never in it. The rows of a person are never separated. --holdout on
+    An audit compares what a release reveals about its members with what it reveals about people
+    who were never in it. The rows of a person are never separated. --holdout on
     condense and tune does the same without files.
     """
     from tulle._commands.split import split_file

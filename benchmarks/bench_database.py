@@ -27,7 +27,7 @@ from benchmarks.people_measures import (
     told_apart,
     whole_people,
 )
-from benchmarks.results import data_folder, run_parts, timed, write_table
+from benchmarks.results import as_table, data_folder, run_parts, timed, write_table
 from tulle import Condenser, Database, DatabaseCondenser
 
 SEEDS = (0, 1, 2)
@@ -355,8 +355,28 @@ def prize(quick: bool = False) -> None:
     write_table(
         "database_sequences", "Sequences of 5 to 10 rows, k = 10",
         ["table", *found, "told apart", "nearest", "membership"], rows,
-        notes=f"{seconds:.0f} CPU seconds", quick=quick, seed=0,
+        notes=f"{seconds:.0f} CPU seconds\n\n" + finalists(), quick=quick, seed=0,
     )  # fmt: skip
+
+
+def finalists() -> str:
+    """Return what the prize published of its finalists, means of their six runs each."""
+    runs = pd.read_csv(data_folder() / "yardsticks" / "prize" / "stage2-results.csv")
+    runs = runs[runs.task.str.startswith("SEQ")]
+    parts = {"columns": "univariate", "pairs": "bivariate", "triples": "trivariate"}
+    names = {"overall": "accuracy_overall"} | {n: f"accuracy_{p}" for n, p in parts.items()}
+    names |= {"coherence": "accuracy_coherence", "DCR share": "distances_dcr_share"}
+    means = runs.groupby("participant")[[*names.values(), "runtime_s"]].mean()
+    rows = [
+        [who, *(f"{row[n]:.3f}" for n in names.values()), f"{row['runtime_s']:.0f}"]
+        for who, row in means.sort_values("accuracy_overall", ascending=False).iterrows()
+    ]
+    rows.append(["people kept out", f"{runs.accuracy_overall_max.mean():.3f}", *[""] * 6])
+    return (
+        "Published of the finalists (stage2-results.csv of mostly-ai/the-prize-eval on GitHub, "
+        "means of six runs on a machine with a GPU; counted by the prize's own program):\n\n"
+        + as_table(["finalist", *names, "seconds"], rows)
+    )
 
 
 if __name__ == "__main__":

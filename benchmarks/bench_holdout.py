@@ -22,7 +22,6 @@ from benchmarks.judged_measures import as_numbers, told_apart
 from benchmarks.judged_tables import options, ranged, released, say, warm, write_versions
 from benchmarks.results import as_table, data_folder
 
-TABLES = ("adult", "bank-marketing")
 BINS = 10
 MOST_SHARED = 5000  # released rows whose nearest training person and stranger are looked for
 MOST_APART = 8000
@@ -30,7 +29,8 @@ SOURCE = "mostly-ai/paper-fidelity-accuracy"  # a repository on GitHub
 
 
 def main(quick: bool = False) -> None:
-    asked = options(tables=TABLES, seeds=(0,) if quick else (0, 1, 2), k=(10, 20))
+    sizes = (10,) if quick else (5, 10, 20)
+    asked = options(found_tables(), seeds=(0,) if quick else (0, 1, 2), k=sizes)
     warm()
     rows, peers = [], []
     for name in asked.tables:
@@ -61,6 +61,10 @@ def main(quick: bool = False) -> None:
         + as_table(["table", "peer", "columns", "pairs", "overall", *PEERS_MORE, "source"], peers),
         seed=asked.seeds[0],
     )
+
+
+def found_tables() -> list[str]:
+    return [path.name.removesuffix("_trn.csv.gz") for path in sorted(_folder().glob("*_trn.*"))]
 
 
 WORDS = {

@@ -19,11 +19,11 @@ from benchmarks.bench_recipe import MEASURES, MOST, measured
 from benchmarks.judged_tables import TWELVE, options, say, warm
 from benchmarks.results import write_table
 
-TREES, MODEL = "tulle._shape.trees", "tulle._shape.model"
+TREES, MODEL, SHAPED = "tulle._shape.trees", "tulle._shape.model", "tulle.condense._shaped"
 # what is set to what; the default, and then each ingredient taken out
 VARIANTS: dict[str, tuple[dict[tuple[str, str], Any], dict[str, Any]]] = {
     "the default": ({}, {}),
-    "one tree a column": ({(TREES, "TREES"): 1}, {}),
+    "one tree a column": ({(SHAPED, "TREES"): 1}, {}),
     "trees grown on everybody": ({(TREES, "_GROWN_ON"): 1.0}, {}),
     "no evidence for a split": ({(TREES, "_EVIDENCE"): (1e-6, 1e-6)}, {}),
     "evidence of 2, whatever the size": ({(TREES, "_EVIDENCE"): (2.0, 2.0)}, {}),

@@ -42,7 +42,7 @@ from benchmarks.judged_tables import (
     warm,
     write_versions,
 )
-from benchmarks.results import data_folder
+from benchmarks.results import as_table, data_folder
 
 HERE = Path(__file__).parent
 PEERS = ("synthpop", "datasynthesizer", "ctgan")
@@ -74,6 +74,7 @@ SCORES = {
     "mia_recall": "membership recall",
     "usefulness": "usefulness",
     "privacy": "privacy",
+    "rank": "rank",
     "cpu": "CPU s",
 }
 
@@ -108,11 +109,11 @@ def main(quick: bool = False) -> None:
         notes="Columns, correlations, pMSE, the losses, rates and risks: less is better; NNAA: 0.5 "
         "is best; F1 on strangers: gained (lost: below zero) by models trained on the release; "
         "usefulness and privacy: means of SynthEval's own normalised measures (10 and 6), more is "
-        "better. Means over seeds with the smallest and the largest; means over tables are "
-        "taken for each seed. Releases of the peers are files of "
-        "schneiderkamplab/syntheval-model-benchmark-example on GitHub, each the best of three; of "
-        "the other tables a release of CART (scikit-learn's trees, leaves of five) made here; all "
-        "scored here with SynthEval 1.7. " + left_out(found),
+        "better; rank: their sum, by which SynthEval ranks. Means over seeds with the smallest and "
+        "the largest; means over tables are taken for each seed. Releases of the peers are files "
+        "of schneiderkamplab/syntheval-model-benchmark-example on GitHub, each the best of three; "
+        "of the other tables a release of CART (scikit-learn's trees, leaves of five) made here; "
+        f"all scored here with SynthEval 1.7. {left_out(found)}\n\n{ranking(found)}",
         seed=asked.seeds[0],
     )
 
@@ -197,6 +198,24 @@ def over(found: dict[str, dict[str, list[dict[str, float]]]], who: str) -> list[
         ]
         cells.append(ranged(np.mean(tables, axis=0).tolist()) if all(tables) else "")
     return cells
+
+
+def ranking(found: dict[str, dict[str, list[dict[str, float]]]]) -> str:
+    """Return the place of each release by SynthEval's rank, table by table, and the mean place."""
+    parts = []
+    for some in (tables(), MORE):
+        ranks = {
+            name: {
+                who: np.mean([one["rank"] for one in several]) for who, several in who_of.items()
+            }
+            for name, who_of in found.items()
+            if name in some
+        }
+        if ranks:
+            places = pd.DataFrame(ranks).rank(ascending=False).round().astype(int)
+            rows = [[who, *row, f"{row.mean():.2f}"] for who, row in places.iterrows()]
+            parts.append(as_table(["place by rank", *places, "mean place"], rows))
+    return "\n\n".join(parts)
 
 
 def left_out(found: dict[str, dict[str, list[dict[str, float]]]]) -> str:

@@ -6,6 +6,7 @@ Times are CPU seconds of this process and its threads: wall time on a shared mac
 from __future__ import annotations
 
 import datetime
+import itertools
 import os
 import platform
 import sys
@@ -48,10 +49,9 @@ def peak_of(pid: int) -> float:
 
 def run_parts(parts: Mapping[str, Callable[[bool], None]]) -> None:
     """Run the parts of a benchmark that the command line names (``--only a b``), or all."""
-    chosen = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else list(parts)
-    for part in chosen:
-        if part != "--quick":
-            parts[part]("--quick" in sys.argv)
+    given = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else list(parts)
+    for part in itertools.takewhile(lambda word: not word.startswith("--"), given):
+        parts[part]("--quick" in sys.argv)
 
 
 def write_table(

@@ -2,8 +2,8 @@
 
     python syntheval_judge.py TRAINING TEST TARGET RESULT RELEASE...
 
-Imports nothing of Tulle. RESULT is a JSON file: for each release its measures, and the means of
-SynthEval's own normalised scores of usefulness and of privacy.
+Imports nothing of Tulle. RESULT is a JSON file: for each release its measures, the means of
+SynthEval's own normalised scores of usefulness and of privacy, and the sum of all (its rank).
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def judge(training, test, release, target: str) -> dict[str, float]:
         **found,
         "usefulness": float(scores["u"]),
         "privacy": float(scores["p"]),
+        "rank": float(table.n_val.sum()),
         "left out": len(release) - len(kept),
     }
 

@@ -8,10 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import bench_holdout, bench_midst, judged_measures, judged_tables, results
-from benchmarks.bench_groups_matter import random_groups
+from benchmarks import (
+    bench_holdout,
+    bench_ingredients,
+    bench_midst,
+    judged_measures,
+    judged_tables,
+    results,
+)
 from benchmarks.tabsyn_judge import typed
-from tulle.condense import groupings
 
 pytestmark = pytest.mark.slow
 
@@ -75,15 +80,14 @@ def test_results_of_other_versions_are_kept(monkeypatch, tmp_path: Path, capsys)
     assert "0.600" not in text
 
 
-def test_random_groups_have_the_sizes_of_real_ones(rng: np.random.Generator) -> None:
-    matrix, levels = rng.normal(size=(60, 2)), np.repeat([3, 6], 30)
-    real = groupings.group_records(matrix, levels, np.random.default_rng(0))
-    with random_groups(1):
-        dealt = groupings.group_records(matrix, levels, np.random.default_rng(0))
-    assert not np.array_equal(real, dealt)
-    for level in (3, 6):
-        sizes = [np.sort(np.bincount(g[levels == level])) for g in (real, dealt)]
-        assert np.array_equal(*sizes)
+def test_each_ingredient_that_is_taken_out_changes_the_release(rng: np.random.Generator) -> None:
+    table = people(rng, 1500).assign(age=lambda t: t.age + rng.normal(size=len(t)).round(1))
+    made = {}
+    for name, (values, more) in bench_ingredients.VARIANTS.items():
+        with bench_ingredients.setting(values):
+            made[name] = judged_tables.release(table, 5, 0, **more)
+    default = made.pop("the default")
+    assert not [name for name, other in made.items() if other.equals(default)]
 
 
 def transactions(rng: np.random.Generator, count: int, first: int) -> pd.DataFrame:
@@ -116,7 +120,8 @@ def test_the_ensemble_names_those_who_leave_a_trace_in_shadows(rng) -> None:
 
     shadows = np.array([seen(chosen) for chosen in inside])
     truth = rng.random(200) < 0.5
-    score, null = (bench_midst.ensemble(shadows, inside, seen(who)) for who in (truth, truth * 0))
+    named = bench_midst.ensemble(shadows, inside)
+    score, null = (named(seen(who)) for who in (truth, truth * 0))
     assert bench_midst.caught(score, truth) > 0.7
     assert bench_midst.caught(null, truth) < 0.2
 

@@ -153,16 +153,27 @@ def answer(verdict: Mapping[str, Any]) -> tuple[str, str]:
     return row["answer"], row["meaning"]
 
 
+_ATTACKED = {  # what an attack is right about, and its control: people, but for those on rules
+    "rule_": ("hidden rules", "rules that nobody hid"),
+    "removed_items": ("removed items", "items that were not removed"),
+    "": ("people in the data", "people who were never in it"),
+}
+
+
 def worst_told(name: str, of_hundred: list[int], *, strangers: bool) -> dict[str, Any]:
-    """Say how many of 100 people an attack is right about, and of 100 others or by guessing."""
-    members, others = of_hundred
-    who = ("people in the data", "people who were never in it" if strangers else "by guessing")
+    """Say how many of 100 people an attack is right about, and of 100 others or by guessing.
+
+    >>> worst_told("rule_recovery", [25, 23], strangers=False)["text"]
+    'it is right about 25 of 100 hidden rules; guessing is about 23.'
+    """
+    right, others = of_hundred
+    what, control = next(pair for start, pair in _ATTACKED.items() if name.startswith(start))
     if name.partition(":")[0] == "membership" and strangers:
-        text = (f"of 100 people in the data it says of {members} that they are in it, and it says "
+        text = (f"of 100 people in the data it says of {right} that they are in it, and it says "
                 f"so of {others} of 100 who are not.")  # fmt: skip
     elif strangers:
-        text = f"it is right about {members} of 100 people in the data, and about {others} of 100 "
-        text += "who were never in it: only the difference is the release's fault."
+        text = f"it is right about {right} of 100 {what}, and about {others} of 100 {control}: "
+        text += "only the difference is the release's fault."
     else:
-        text = f"it is right about {members} of 100 people in the data; guessing is about {others}."
-    return {"text": text, "who": who}
+        text = f"it is right about {right} of 100 {what}; guessing is about {others}."
+    return {"text": text, "who": (what, control if strangers else "by guessing")}

@@ -107,7 +107,7 @@ def fit_forest(
     most: int | None = None,
     view: tuple[Ints, Floats] | None = None,
     trees: int = TREES,
-    grown_on: float = _GROWN_ON,
+    grown_on: float | None = None,
 ) -> Forest:
     """Grow trees for the cells of a column, on the cells (``features``) of others.
 
@@ -121,7 +121,7 @@ def fit_forest(
     """
     features = np.ascontiguousarray(features)
     whole = np.bincount(cells, minlength=target.size).astype(np.float64)
-    share = 1.0 if exact else grown_on
+    share = 1.0 if exact else grown_on or _GROWN_ON
     times = _times(cells, target, owners, k, rng)
     seen = (target.as_states(), target.order()) if view is None else view
     grown = partial(

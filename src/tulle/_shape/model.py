@@ -256,6 +256,8 @@ def fit_shape(
     some = np.flatnonzero(owners.counted & (exact | (owners.turns(rng) < _ORDERED_BY)))
     shared = in_common(coordinates, [codes[some] for _, codes in coded], owners.take(some).people)
     drawn = drawing_order(shared, kept[0].name == label)
+    # what is drawn after a column with a demand could give it away: leaves are checked of its own
+    drawn.sort(key=lambda place: kept[place].name in asked and kept[place].name != label)
     known = telling_columns(shared[np.ix_(drawn, drawn)])
     kept, coordinates = [kept[place] for place in drawn], [coordinates[place] for place in drawn]
     models, cells = [coded[place][0] for place in drawn], [coded[place][1] for place in drawn]

@@ -94,6 +94,7 @@ def is_present(block: Floats) -> Flags:
 _ROUNDING = 1e-9
 _DAY = 24 * HOUR
 _EPOCH = date(1970, 1, 1).toordinal()
+_DATES = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
 _MISSING = (NULL, NAN, UNREAD)
 _HEAPS = 4  # of a column, at most: each is a dimension
 
@@ -686,7 +687,7 @@ class NumberCodec:
         if self.kind is Kind.DATETIME:
             ticks = values.astype(np.int64) * self.tick + self.origin
             if self.dtype == pl.Date:  # an end that is drawn stays in the years that have a date
-                ticks = np.clip(ticks, *(day.toordinal() - _EPOCH for day in (date.min, date.max)))
+                ticks = np.clip(ticks, *_DATES)
             series = pl.Series(self.name, ticks % _DAY if self.dtype == pl.Time else ticks)
         elif self.kind is Kind.INTEGER:
             series = pl.Series(self.name, values.astype(np.int64))

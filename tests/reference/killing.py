@@ -27,7 +27,7 @@ def run_and_kill(folder: Path, source: str, kills: int, every: int) -> dict[str,
     state = str(folder / "state")
     arguments = [source, "-o", str(folder / "out"), "--state", state, "--k", "4", "--init", "60"]
     arguments += ["--levels", "level", "--seed", "1", "--checkpoint", "0", "--every", str(every)]
-    command = [sys.executable, "-m", "tests.reference.killing", str(kills), "0", state]
+    command = [sys.executable, __file__, str(kills), "0", state]
     done = subprocess.run(
         [*command, *arguments], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT
     )

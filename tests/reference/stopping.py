@@ -329,7 +329,7 @@ def main() -> None:
 
 def run_and_stop(folder: Path, share: float, *names: str, seed: int = 0) -> list[dict[str, Any]]:
     """Stop commands in a process of their own; return a row for each."""
-    command = [sys.executable, "-m", "tests.reference.stopping", str(folder), str(share), str(seed)]
+    command = [sys.executable, __file__, str(folder), str(share), str(seed)]
     done = subprocess.run(
         [*command, *names], stdout=subprocess.PIPE, check=True, text=True, cwd=ROOT
     )

@@ -136,14 +136,8 @@ def left_out_rows(
     ]
 
 
-_TOLD = (
-    "missing",
-    "codes",
-    "format",
-    "keep_rare",
-    "hierarchy",
-    "text",
-)  # in a manifest, where given
+# options of a column that a manifest tells where they are given
+_TOLD = ("missing", "codes", "format", "keep_rare", "hierarchy", "text")
 _VALUES = ("missing", "codes")  # options that name values of the table
 
 
@@ -212,7 +206,6 @@ def unit_notes(columns: Iterable[Column]) -> list[str]:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Return names in quotes, separated by commas."""
     return ", ".join(f"'{name}'" for name in names)
 
 
@@ -249,7 +242,6 @@ def with_drawn_levels(
 def with_roles(
     columns: list[Column], target: str | None, levels: str | None, person: str | None = None
 ) -> list[Column]:
-    """Return the columns with the requested target, levels and person."""
     for name, role in ((target, Role.TARGET), (levels, Role.LEVEL), (person, Role.PERSON)):
         if name is not None:
             columns = _with_role(columns, name, role)
@@ -268,7 +260,6 @@ def without_opaque(table: pl.DataFrame, columns: list[Column]) -> tuple[pl.DataF
 
 
 def column_of(columns: list[Column], role: Role) -> Column | None:
-    """Return the column that has a role, if there is one."""
     return next((column for column in columns if column.role is role), None)
 
 
@@ -278,7 +269,6 @@ def names_classes(column: Column, table: pl.DataFrame) -> bool:
 
 
 def class_column(columns: list[Column], table: pl.DataFrame) -> Column | None:
-    """Return the target, if there is one and it names classes."""
     target = column_of(columns, Role.TARGET)
     return target if target is not None and names_classes(target, table) else None
 

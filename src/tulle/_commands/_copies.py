@@ -98,12 +98,10 @@ def _equals(original: pl.DataFrame, column: str, value: str) -> str:
 
 
 def ledger_path(output: FilePath) -> Path:
-    """Return where the error ledger of a release is."""
     return Path(output).with_name(Path(output).name + ".ledger.json")
 
 
 def codebook_paths(output: FilePath) -> list[Path]:
-    """Return where the codebook of a release is, as JSON and as a page."""
     name = Path(output).name
     return [Path(output).with_name(f"{name}.codebook.{ending}") for ending in ("json", "html")]
 

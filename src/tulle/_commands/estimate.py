@@ -40,7 +40,6 @@ def estimate(
 
 
 def refuse_unanswered(done: Done) -> None:
-    """Raise if no number of the answer can be given."""
     rows = done.tables["estimates"]
     if all(row["estimate"] is None for row in rows):
         raise GateError(f"{done.summary['question']}: {rows[0]['note']}")

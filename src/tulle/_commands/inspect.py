@@ -209,7 +209,6 @@ def _order_notes(policy: Policy) -> list[str]:
 
 
 def _proposed_rules(table: pl.DataFrame, columns: list[Column]) -> list[Proposal]:
-    """Return the rules between columns that the table follows."""
     schema = Schema(columns)
     if not schema.released:
         return []

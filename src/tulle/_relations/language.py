@@ -80,7 +80,6 @@ class ColumnRule:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that the rule names."""
         return list(dict.fromkeys(name for part in self.parts for name in columns_of(part)))
 
 
@@ -249,7 +248,6 @@ class _Parser:
     # -- rules -----------------------------------------------------------------------------------
 
     def rule(self) -> list[Call]:
-        """Return the parts of the rule."""
         if any(token.kind == "->" for token in self.tokens):
             parts = self._dependency()
         elif self._take("if"):

@@ -59,7 +59,6 @@ class Proposal:
 
     @property
     def reason(self) -> str:
-        """The counts in words."""
         if not self.exceptions:
             return f"holds in all of {counted(self.records, 'record')}"
         return f"holds in all but {self.exceptions:,} of {counted(self.records, 'record')}"
@@ -295,7 +294,6 @@ class RelationSearch:
         return people_among(wrong, self.people) >= self.asked.chance
 
     def _formulas(self) -> Iterator[Proposal]:
-        """Look for what is computed from other columns: see :mod:`tulle._relations.formulas`."""
         for text, about in self._plain_numbers().formulas(self.computed):
             yield from self._equation(text, about)
 
@@ -313,7 +311,6 @@ class RelationSearch:
         return Numbers(names, [self.values.units[name] for name in names], sample)
 
     def _is_plain(self, name: str) -> bool:
-        """Tell whether a column holds numbers that something may be computed from."""
         dtype = self.types[name]
         return bool(dtype.is_numeric()) or dtype == pl.Boolean
 
@@ -500,7 +497,6 @@ class RelationSearch:
     # -- combinations -----------------------------------------------------------------------------
 
     def _dependencies(self) -> Iterator[Proposal]:
-        """Return the columns that follow from another one."""
         columns = [one for name, one in self.columns.items() if name not in self.computed]
         for one in find_dependencies(columns, self.k, self._weights, persons=self.people):
             if self._explains(one.source, one.target):
@@ -626,7 +622,6 @@ def _tolerated(records: float) -> float:
 
 
 def _one_of(name: str, words: Sequence[str]) -> str:
-    """Write that a column has one of some values."""
     listed = ", ".join(f'"{word}"' for word in words)
     return f"{quote(name)} = {listed}" if len(words) == 1 else f"{quote(name)} in ({listed})"
 

@@ -162,7 +162,6 @@ class Blanked:
         return list(dict.fromkeys(columns_of(self.condition)))
 
     def rows(self, values: Values) -> Flags:
-        """Return where the column must be missing."""
         return truth(self.condition, values)[0]
 
 

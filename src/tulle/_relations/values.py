@@ -104,7 +104,6 @@ class Values:
 
 
 def is_text(dtype: pl.DataType) -> bool:
-    """Tell whether a column holds words."""
     return dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
@@ -258,7 +257,6 @@ Truth = tuple[Flags, Flags]  # where a condition is true, and where it is false
 
 
 def broken(rule: ColumnRule, values: Values) -> Flags:
-    """Return the records that break a rule."""
     wrong = np.zeros(values.frame.height, dtype=bool)
     for part in rule.parts:
         wrong |= part_broken(part, values)
@@ -266,7 +264,6 @@ def broken(rule: ColumnRule, values: Values) -> Flags:
 
 
 def part_broken(part: Call, values: Values) -> Flags:
-    """Return the records for which a part of a rule is false."""
     return truth(part, values)[1]
 
 

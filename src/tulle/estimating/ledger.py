@@ -131,7 +131,6 @@ def error_ledger(
 
 
 def as_copies(releases: Any) -> list[pl.DataFrame]:
-    """Return releases as a list of frames of the same columns."""
     several = releases if isinstance(releases, list | tuple) else [releases]
     frames = [to_polars(one) for one in several]
     if not frames or any(frame.columns != frames[0].columns for frame in frames):
@@ -254,7 +253,6 @@ def _is_lost(true: Figure, found: Figure) -> bool:
 
 
 def name_of(key: Key) -> str:
-    """Return a number of an answer in one text."""
     return " | ".join([*key.group, key.term])
 
 

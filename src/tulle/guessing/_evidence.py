@@ -105,7 +105,6 @@ class ColumnEvidence:
 
     @property
     def unique(self) -> bool:
-        """Whether nearly all values are different."""
         return self.look.present >= 2 and self.look.distinct >= UNIQUE * self.look.present
 
     @property
@@ -117,7 +116,6 @@ class ColumnEvidence:
         return not self.few or (self.text and self.unique)
 
     def rows_each(self, least: int) -> bool:
-        """Return whether a value has at least so many rows on average."""
         return self.look.distinct * least <= self.look.present
 
     @property

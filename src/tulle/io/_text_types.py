@@ -42,7 +42,6 @@ class TextType:
     narrower: TextType | None = None  # whose texts fit too, if their years are those of nanoseconds
 
     def fits(self, values: pl.Series) -> bool:
-        """Tell whether all texts (none of them missing) are of this type."""
         return not self.unfit(values).any()
 
     def read_cells(self, texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:

@@ -128,13 +128,11 @@ class OpenTable:
 
     @classmethod
     def whole(cls, frame: pl.DataFrame, labels: FileLabels | None = None) -> OpenTable:
-        """Open a table that was read as a whole."""
         return cls(frame.schema, lambda names: iter([frame.select(names)]), lambda: labels)
 
     def batches(
         self, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pl.DataFrame]:
-        """Read the table once more from its beginning, in batches."""
         return rebatched(self.frames(list(columns or self.schema)), rows)
 
 

@@ -234,7 +234,6 @@ class CategoryCodec:
             out[absent, -1] = 1.0
 
     def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
-        """Return a column from its dimensions; every value is in the domain."""
         if not len(self.domain):
             return values_at(self.domain, np.full(len(block), -1), self.name)
         indicators = [block[:, place] for place in range(self.top)]
@@ -322,7 +321,6 @@ class CategoryCodec:
         return _looked_up(values, different, found)
 
     def _places(self, series: pl.Series) -> pl.Series:
-        """Return the place of each value in the domain; null where it is not in it."""
         return places_in(self.domain, series)
 
     def _ranks(self, code: Floats, elsewhere: Floats, grouped: Grouped | None) -> Ints:
@@ -352,7 +350,6 @@ class CategoryCodec:
         self.scales = one_scale(variance, self.weight, self.width)
 
     def merge(self, other: CategoryCodec) -> tuple[Self, Affine, Affine]:
-        """Return the code of both domains, and the way of each part into it."""
         known = [codec for codec in (self, other) if len(codec.domain)] or [self]
         refuse_other_type(self.name, [codec.dtype for codec in known])
         alike = self.domain.equals(other.domain)
@@ -470,7 +467,6 @@ def as_codes(texts: pl.Series, words: Sequence[str]) -> pl.Series:
 
 
 def _words(texts: pl.Series) -> pl.DataFrame:
-    """Return the different words of each text, in small letters."""
     table = pl.DataFrame({"row": np.arange(len(texts)), "word": texts.cast(pl.String)})
     found = pl.col("word").str.to_lowercase().str.extract_all(_WORD)
     return table.with_columns(found).explode("word").drop_nulls().unique()

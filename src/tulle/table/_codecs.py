@@ -81,7 +81,6 @@ def family_of(dtype: pl.DataType) -> str:
 
 
 def wrong_type(codec: Codec, series: pl.Series) -> Problem:
-    """Return the problem of a column whose type its code cannot read."""
     return Problem(
         np.ones(len(series), dtype=bool),
         f"column '{codec.name}' is of kind {codec.kind}, but has type {series.dtype.base_type()}",
@@ -90,7 +89,6 @@ def wrong_type(codec: Codec, series: pl.Series) -> Problem:
 
 
 def never_missing(codec: Codec, rows: NDArray[np.bool_]) -> Problem:
-    """Return the problem of missing values where there were none before."""
     return Problem(
         rows,
         f"column '{codec.name}' has missing values, but had none in the initial data",
@@ -146,7 +144,6 @@ class Affine:
 
 
 def side_by_side(ways: list[Affine]) -> Affine:
-    """Return the ways of several columns as one."""
     from scipy.linalg import block_diag  # SciPy takes a fifth of a second to load
 
     linear = block_diag(*(way.linear for way in ways))
@@ -168,12 +165,10 @@ def refuse_other_type(name: str, dtypes: Sequence[Any]) -> None:
 
 
 def fields_to_json(codec: Any) -> dict[str, Any]:
-    """Return the fields of a code as plain JSON values."""
     return {part.name: _to_json(getattr(codec, part.name)) for part in fields(codec)}
 
 
 def fields_from_json(entries: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that :func:`fields_to_json` wrote."""
     return {name: _from_json(value) for name, value in entries.items()}
 
 

@@ -250,7 +250,6 @@ def read_whole_dates(numbers: pl.Series, *, named: bool) -> tuple[pl.Series, str
 
 @cache
 def _forms() -> dict[str, str]:
-    """Return the pattern of each form."""
     stamped = {
         f"{day}{gap}{clock}": f"{pattern}{gap}{time}"
         for day, pattern in _DAYS
@@ -263,7 +262,6 @@ def _forms() -> dict[str, str]:
 
 
 def _variants(form: str, texts: pl.Series) -> Iterator[str]:
-    """Yield the ways of writing a form."""
     zones = texts.str.extract(f"({_OFFSET.pattern})").drop_nulls().unique()
     own = {"%#z": (str(zones[0]),)} if len(zones) == 1 else {}
     marks = [mark for mark in _VARIANTS if mark in form]
@@ -285,7 +283,6 @@ def _in_zone(values: pl.Series, form: str) -> pl.Series:
 
 
 def _lasting(size: int, form: str) -> str:
-    """Write a number of microseconds."""
     sign, (minutes, rest) = "-" if size < 0 else "", divmod(abs(size), 60_000_000)
     hours, minutes = divmod(minutes, 60)
     seconds = f"{rest / 1e6:.6f}".rstrip("0").rstrip(".")
@@ -362,7 +359,6 @@ def _moments(texts: pl.Series, form: str) -> pl.Series:
 
 
 def _durations(texts: pl.Series) -> pl.Series:
-    """Read durations as microseconds."""
     days = texts.str.extract("^P([0-9]+)D").cast(pl.Int64).fill_null(0)
     iso = [texts.str.extract(f"([0-9.]+){unit}").cast(pl.Float64) for unit in "HMS"]
     before = ("^", "^[0-9]+:", "^[0-9]+:[0-9]+:")

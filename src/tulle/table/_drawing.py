@@ -39,7 +39,6 @@ class Grouped:
         return cls(groups, np.bincount(groups, minlength=len(means)).astype(np.int64), means, rng)
 
     def of_rows(self, kept: NDArray[np.bool_]) -> Grouped:
-        """Return the same groups, with some of the rows."""
         groups = self.groups[kept]
         sizes = np.bincount(groups, minlength=len(self.means)).astype(np.int64)
         return Grouped(groups, sizes, self.means, self.rng)

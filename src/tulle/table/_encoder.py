@@ -166,7 +166,6 @@ class TableEncoder:
 
     @property
     def codecs(self) -> dict[str, Codec]:
-        """The code of each column that is encoded, by name."""
         return {codec.name: codec for codec in self._codecs}
 
     @property
@@ -297,11 +296,9 @@ class TableEncoder:
         return [codec.as_known(frame[codec.name]) for codec in self._codecs]
 
     def merged(self) -> list[str]:
-        """Return the columns with values that too few people hold."""
         return [codec.name for codec in self._codecs if codec.too_few[1]]
 
     def kept_rare(self) -> list[str]:
-        """Return the columns whose rare values are kept because somebody chose so."""
         return [column.name for column in self.columns_ if column.keep_rare]
 
     def unread(self) -> list[str]:
@@ -378,7 +375,6 @@ class TableEncoder:
         return changed
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything that encoding and decoding need, as plain JSON values."""
         return {
             "names": self._names,
             "codecs": [
@@ -390,7 +386,6 @@ class TableEncoder:
 
     @classmethod
     def from_json(cls, entries: dict[str, Any]) -> TableEncoder:
-        """Return the encoder that :meth:`to_json` wrote."""
         encoder = cls()
         try:
             codecs = [
@@ -415,7 +410,6 @@ class TableEncoder:
         self._collect()
 
     def _collect(self) -> None:
-        """Collect what the codecs of the columns know."""
         codecs = self._codecs
         self.feature_names_ = [word for codec in codecs for word in codec.feature_names]
         edges = np.cumsum([0, *(codec.width for codec in codecs)]).tolist()
@@ -460,7 +454,6 @@ def _fitted(
     crowd: Crowd | None = None,
     heaps: bool = False,
 ) -> Codec:
-    """Return the fitted code of a column."""
     kind = _agreed(column, series.dtype)
     if kind is Kind.CATEGORY:
         return CategoryCodec.fit(series, column, max_width=max_width, crowd=crowd)

@@ -185,7 +185,6 @@ def _exit_from_json(entries: list[str]) -> Exit:
 
 
 def check_length(y: pl.Series, records: int) -> None:
-    """Refuse a target that does not have one entry for each record."""
     if len(y) != records:
         raise DataError(
             f"y has {len(y)} entries, but X has {records} records: inconsistent numbers of samples"

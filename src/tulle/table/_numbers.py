@@ -238,7 +238,6 @@ class NumberCodec:
 
     @classmethod
     def unfit(cls, series: pl.Series, column: Column) -> list[Problem]:
-        """Return the rows that no code of a column of numbers could take."""
         codec = cls(series.name, column.kind, series.dtype, public=column.bounds)
         codec.writing = writing_of(series, column)
         return codec._read(series)[2]
@@ -258,7 +257,6 @@ class NumberCodec:
         return self.observed > 0 and not self.extra and self.low == self.high
 
     def problems(self, series: pl.Series) -> list[Problem]:
-        """Return the rows that cannot be encoded, and missing ones where there were none."""
         _, states, problems = self._read(series)
         return problems + self._unseen(states)
 
@@ -428,7 +426,6 @@ class NumberCodec:
         return np.where(late, since + (edge - since) * rng.random(len(until)), until)
 
     def _from_cells(self, cells: Floats) -> Floats:
-        """Return the ticks of what :meth:`to_cells` gave."""
         if self.week or self.year:
             days = from_even_days(cells, self.week, self.year) - self._first_day
             cells = days if self.clock else np.floor(days / self._step_of_days + 0.5)

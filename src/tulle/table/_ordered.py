@@ -139,7 +139,6 @@ class OrderedCodec:
             out[:, rises + place] = codes == steps + place
 
     def decode(self, block: Floats, grouped: Grouped | None, *, snap: bool) -> pl.Series:
-        """Return a column from its dimensions; every value is in the domain."""
         scores = self._shares(block)
         shares = [] if grouped is None else list(self._shares(grouped.means).T)
         states = choose_states(list(scores.T), shares, grouped)
@@ -234,7 +233,6 @@ class OrderedCodec:
         self.scales = one_scale(float(variances.sum()), self.weight, self.width)
 
     def merge(self, other: OrderedCodec) -> tuple[Self, Affine, Affine]:
-        """Return the code of the values of both, and the way of each part into it."""
         refuse_other_type(self.name, [self.dtype, other.dtype])
         special = pl.concat([self.special, other.special]).unique(maintain_order=True)
         domain = pl.concat([self.domain, other.domain]).unique().alias(self.name)

@@ -37,25 +37,21 @@ class Crowd:
     def of_kept(
         cls, k: int, kept: Flags, people: Integers | None, rng: np.random.Generator | None = None
     ) -> Crowd:
-        """Return the crowd of a table of which some records are withheld."""
         if people is not None:
             people = np.unique(people, return_inverse=True)[1]
         return cls(k, kept, people, rng)
 
     def with_more(self, people: int) -> Crowd:
-        """Return the crowd with so many more people, of one row each."""
         kept, known = np.r_[self.kept, np.ones(people, dtype=bool)], self.people
         if known is not None:
             known = np.r_[known, known.max(initial=-1) + 1 + np.arange(people)]
         return replace(self, kept=kept, people=known)
 
     def among(self, rows: Any) -> Crowd:
-        """Return the crowd of some rows."""
         people = None if self.people is None else self.people[rows]
         return replace(self, kept=self.kept[rows], people=people)
 
     def enough(self) -> float:
-        """Return how many people are enough."""
         return draw_threshold(self.k, self.rng)
 
     def hold(self, rows: Flags) -> int:
@@ -326,7 +322,6 @@ class Tails:
         return cls(low, high, step, np.zeros((2, _STRETCHES), dtype=np.int64))
 
     def with_values(self, values: Floats) -> Tails:
-        """Return the tails with more values."""
         counts = self.counts.copy()
         for side, (_, stretches) in enumerate(self._beyond(values)):
             counts[side] += np.bincount(stretches, minlength=_STRETCHES)

@@ -108,7 +108,6 @@ class Writing:
 
 @lru_cache
 def number_format(example: str) -> NumberFormat:
-    """Return the form of numbers that an example shows."""
     return NumberFormat.from_example(example)
 
 
@@ -227,7 +226,6 @@ def _where(condition: NDArray[np.bool_], values: pl.Series) -> pl.Series:
 
 
 def _first(read: Sequence[pl.Series]) -> pl.Series:
-    """Return the first that reads each text."""
     found = read[0]
     for other in read[1:]:
         found = found.zip_with(found.is_not_null(), other)

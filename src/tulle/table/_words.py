@@ -115,7 +115,6 @@ def coordinate_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
 
 @cache
 def vocabulary() -> Vocabulary:
-    """Read the words, once."""
     with (Path(__file__).parent / "words.toml").open("rb") as file:
         entries = tomllib.load(file)
     lists = {name: entries.pop(name).split() for name in _LISTS}

@@ -377,7 +377,6 @@ def _column(name: str, entry: Any) -> Column:
 
 
 def _as_floats(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a weight and bounds as floats."""
     return {
         name: [float(one) for one in value] if isinstance(value, list) else float(value)
         for name, value in numbers.items()
@@ -463,7 +462,6 @@ _RULES_HEAD = """\
 
 
 def dump_policy(policy: Policy, *, made_for: str = "") -> str:
-    """Return a policy as TOML."""
     parts = [_HEAD.format(made_for=f" for {_one_line(made_for)}" if made_for else "")]
     parts += _linked_sections(policy)
     parts += [_column_section("columns", column) for column in policy.columns]
@@ -560,7 +558,6 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a value in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

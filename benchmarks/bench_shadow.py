@@ -7,6 +7,10 @@ The attacker makes releases of other people, learns from them what a member look
 pairs and triples, nearest records, a classifier, likelihoods of forests; release against
 reference), and asks the same about people of the real release. Nothing of the real members is used.
 Next to it stands what ``tulle condense`` says of the same people at the same k.
+
+With ``TULLE_BEFORE``, the Python of an environment that holds the version of the review (commit
+7b3d77b), the same attacks are made on releases of that version and of today's, of the same people:
+does an attack find less because it is weaker, or because there is less to find?
 """
 
 from __future__ import annotations
@@ -15,11 +19,13 @@ import itertools
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 from scipy.spatial.distance import cdist
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
@@ -37,7 +43,12 @@ from benchmarks.judged_measures import (
     some_columns,
 )
 from benchmarks.judged_tables import load, options, ranged, release, say, warm, write_versions
+from benchmarks.results import write_table
+from benchmarks.version_before import VersionBefore
+from tulle._attacks.membership import membership
+from tulle._attacks.result import Scene
 from tulle._commands.condense import condense
+from tulle.auditing._tables import align
 
 SHADOWS, REAL = 12, 3
 ASKED = 250  # members, and as many others, of a shadow
@@ -46,6 +57,15 @@ TREES = 10
 
 
 def main(quick: bool = False) -> None:
+    with VersionBefore.started() as before:
+        if before is None:
+            shadows_of_today(quick)
+        else:
+            versions(before, quick)
+
+
+def shadows_of_today(quick: bool) -> None:
+    """Attack default releases of today's version."""
     asked = options(tables=("adult",), k=(10,) if quick else (10, 20))
     members = asked.rows or (300 if quick else 1000)
     shadows = asked.fits or (2 if quick else SHADOWS)
@@ -87,11 +107,68 @@ def main(quick: bool = False) -> None:
     )
 
 
+def versions(before: VersionBefore, quick: bool) -> None:
+    """Attack releases of two versions alike: the review's attack, and that of an audit."""
+    members, shadows, releases = (300, 2, 1) if quick else (1000, 4, 3)
+    warm()
+    frame = load("adult")[0].sample(frac=1, random_state=0).reset_index(drop=True)
+    rows = []
+    for label, make in (("7b3d77b", made_before(before)), ("today", release)):
+        attacker = Attacker(frame[2 * members :], members, 10, {}, make)
+        attacker.learn(shadows)
+        found = []
+        for seed in range(releases):
+            own, others = attacker.people(frame[: 2 * members], seed)
+            areas = attacker.attack(own, others, seed)
+            found.append((areas[0], areas[-1], *audited(own, others, make(own, 10, seed))))
+        rows.append([label, releases, *(ranged(values) for values in zip(*found))])
+    write_table(
+        "shadow_versions",
+        "The same attacks on releases of the version of the review and of today",
+        [
+            *("version", "releases", "the review's: AUC", "right minus wrong"),
+            *("the audit's membership: AUC", "right minus wrong of it"),
+        ],
+        rows,
+        notes=f"Adult, {members:,} people, k = 10, the same members and as many others for both "
+        f"versions. The review's attack learns from {shadows} shadow releases of the version that "
+        "it attacks, made of other people. Means, with the smallest and the largest.",
+        packages=("numpy", "numba", "pandas", "scikit-learn"),
+        seed=0,
+        quick=quick,
+    )
+
+
+def made_before(before: VersionBefore) -> Callable[..., pd.DataFrame]:
+    """Return what makes releases of the earlier version."""
+
+    def make(people: pd.DataFrame, k: int, seed: int) -> pd.DataFrame:
+        table = pl.from_pandas(people.reset_index(drop=True))
+        return before.release(table, k=k, random_state=seed).to_pandas()
+
+    return make
+
+
+def audited(own: pd.DataFrame, others: pd.DataFrame, made: pd.DataFrame) -> tuple[float, float]:
+    """Return the AUC and the advantage of an audit's attack on membership."""
+    tables = align(*(part.reset_index(drop=True) for part in (own, made[list(own)], others)), None)
+    scene = Scene(tables.original, tables.release, tables.control, len(own))
+    found = membership(scene, np.random.default_rng(0))
+    return found.details["membership_auc"], found.risk
+
+
 class Attacker:
     """One who holds other people and the program."""
 
-    def __init__(self, pool: pd.DataFrame, members: int, k: int, more: dict[str, Any]) -> None:
-        self.pool, self.members, self.k, self.more = pool, members, k, more
+    def __init__(
+        self,
+        pool: pd.DataFrame,
+        members: int,
+        k: int,
+        more: dict[str, Any],
+        make: Callable[..., pd.DataFrame] = release,
+    ) -> None:
+        self.pool, self.members, self.k, self.more, self.make = pool, members, k, more, make
         self.models: list[Any] = []
 
     def learn(self, shadows: int) -> None:
@@ -129,7 +206,7 @@ class Attacker:
 
     def _seen(self, own, members, others, reference, seed: int):
         """Return the traces of members and others in a release, who is which, and who is far."""
-        made = release(own.reset_index(drop=True), self.k, seed, **self.more)[list(own)]
+        made = self.make(own.reset_index(drop=True), self.k, seed, **self.more)[list(own)]
         candidates = pd.concat([members, others])
         tables, numeric = as_numbers([candidates, made, reference])
         X, away = traces(*tables, numeric)

@@ -49,7 +49,7 @@ from tulle._large import machine
 from tulle.io import read
 machine.BLOCK = machine._LEAST_BLOCK = int(block)
 _memory.needed = lambda source: float("inf")
-read.Opened.batches.__defaults__ = (None, int(rows))
+read.OpenTable.batches.__defaults__ = (None, int(rows))
 condense(source, output, memory="2GB", seed=int(seed), audit=False)
 """
 SESSION = """
@@ -228,7 +228,7 @@ def on_machine(
 
 def compare_engines(quick: bool) -> None:
     """One machine and Spark on its two cores."""
-    size, block = (20_000, 5_000) if quick else (4_000_000, 100_000)
+    size, block = (20_000, 5_000) if quick else (1_000_000, 100_000)
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -257,7 +257,7 @@ def compare_engines(quick: bool) -> None:
 
 def compare_partitionings(quick: bool) -> None:
     """The same table in batches and parts of several sizes, on one thread and on two."""
-    size, block = (24_000, 3_000) if quick else (200_000, 10_000)
+    size, block = (24_000, 3_000) if quick else (48_000, 6_000)
     partitions = [2, 8, 40]
     rows: list[list[object]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -292,7 +292,7 @@ def compare_partitionings(quick: bool) -> None:
 
 def lose_workers(quick: bool) -> None:
     """A standalone cluster of two workers that loses two executors and a worker."""
-    size, block = (40_000, 3_000) if quick else (200_000, 10_000)
+    size, block = (40_000, 3_000) if quick else (48_000, 6_000)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "mixture.parquet"

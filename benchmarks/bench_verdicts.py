@@ -116,7 +116,8 @@ RELEASES: dict[str, tuple[Release, str, str]] = {  # release, allowed for privac
     "copy": (lambda p, o, rng: p, "bad", "good"),
     "half of the records": (lambda p, o, rng: taken(p, rng, 0.5, False), "bad", "good caution"),
     "resample": (lambda p, o, rng: taken(p, rng, 1, True), "bad", "good caution"),
-    "noise of 0.001": (noisy, "bad", "good caution"),
+    # whole numbers move off what many share: of those who earned nothing hardly anybody is left
+    "noise of 0.001": (noisy, "bad", "good caution bad"),
     "groups of 2": (groups(2), "bad caution undecided", "good caution"),
     "groups of 5": (groups(5), "bad caution undecided good", "good caution"),
     "groups of 20": (groups(20), "caution undecided good", "good caution"),

@@ -214,13 +214,13 @@ def linkage_of_rows(
         found = _linked(control[0], some, release, rng)
         strangers = are_own(outside, released, found, nearest(outside, people).distances[:, 0])
     known = people.take(tried)
-    return AttackResult.on(
+    return AttackResult.of(
         f"linkage:rows of {name}" if name else "linkage:rows",
-        known,
         are_own(known, released, links, apart),
         are_own(known, released, guesses, apart).sum(),
-        outside,
         strangers,
+        people=known,
+        strangers=outside,
         story=f"Somebody who knows up to {_KNOWN} rows of a person links them to the released "
         "person who has rows most like these. Right if that person is, over all that is known of "
         "people, plainly the same: nearer than a quarter of the way to anyone else in the data.",

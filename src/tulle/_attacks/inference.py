@@ -47,13 +47,13 @@ def inference(
     people, outside = scene.people(rng)[1], scene.strangers(rng)
     seen, answers = _answers(release.only(columns), release.only([secret]))
     guess = best_guess(people.only([secret]), release.only([secret]))
-    return AttackResult.on(
+    return AttackResult.of(
         f"inference:{secret}",
-        people,
         _read_off(people, seen, answers),
         guess.sum(),
-        outside,
         None if outside is None else _read_off(outside, seen, answers),
+        people=people,
+        strangers=outside,
         story=_story(who, columns, original, secret),
     )
 
@@ -177,13 +177,13 @@ def homogeneity(
         else f"the {NEIGHBOURS} nearest records of each release: if only one answer for "
         f"'{secret}' occurs in all"
     )
-    return AttackResult.on(
+    return AttackResult.of(
         f"{'earlier_intersection' if earlier else 'homogeneity'}:{secret}",
-        people,
         right,
         (guess & sure).sum(),
-        outside,
         None if outside is None else _believed(outside, releases, columns, secret)[1],
+        people=people,
+        strangers=outside,
         story=f"A neighbour who knows other columns of a person looks at {told}, they believe it. "
         "Right if it is true; guessing is the commonest answer for those of whom they are sure.",
         details={

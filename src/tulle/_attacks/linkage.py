@@ -76,13 +76,13 @@ def near_copies(scene: Scene, rng: np.random.Generator) -> AttackResult:
     apart, outside, strange = spacing(rows, original), scene.strangers(rng), None
     if outside is not None:
         strange = _are_near(outside, release, nearest(outside, original).distances[:, 0])
-    return AttackResult.on(
+    return AttackResult.of(
         "near_copies",
-        people,
         _are_near(people, release, apart),
         _are_near(people, release.scrambled(rng), apart).sum(),
-        outside,
         strange,
+        people=people,
+        strangers=outside,
         story=_NEAR_STORY,
     )
 
@@ -211,13 +211,13 @@ def linkage(
         strange = are_own(outside, release, found, far)
     known_text = "all columns" if len(columns) == len(original.columns) else ", ".join(columns)
     how = ", no record to more than one person" if one_to_one else ""
-    return AttackResult.on(
+    return AttackResult.of(
         "linkage_one_to_one" if one_to_one else "linkage",
-        people,
         are_own(people, release, links, apart),
         are_own(people, shuffled, guesses, apart).sum(),
-        outside,
         strange,
+        people=people,
+        strangers=outside,
         story=_STORY.format(who=who, known=known_text, attempts=len(people), how=how),
         details={"people with a twin in the data": int((apart == 0).sum())},
     )

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tulle._attacks.records import Records, nearest
-from tulle._attacks.result import AttackResult, Scene, Tries
+from tulle._attacks.result import AttackResult, Scene
 from tulle._types import Flags, Floats, Ints
 from tulle.errors import DataError
 
@@ -212,21 +212,14 @@ _TURNS = 5
 
 
 class _Turn(NamedTuple):
-    """Candidates that are tried together, and their traces."""
+    """Candidates that are tried together, their traces, and what is said of them."""
 
     member: Flags
     found: Mapping[str, Floats]
     people: Ints | None  # who they are, where something numbers them
-
-
-class _Called(NamedTuple):
-    """What is said of the candidates of a turn: their scores, and who is called a member."""
-
-    member: Flags
-    score: Floats
-    called: Flags
-    people: Ints | None
-    telling: list[str]  # the traces with most weight
+    score: Floats = np.empty(0)
+    called: Flags = np.empty(0, bool)  # members, as the attacker says
+    telling: str = ""  # the trace with most weight
 
 
 def membership(scene: Scene, rng: np.random.Generator) -> AttackResult:
@@ -256,25 +249,25 @@ def membership(scene: Scene, rng: np.random.Generator) -> AttackResult:
             member = np.arange(len(members) + len(strangers)) < len(members)
             asked.append(_Turn(member, standardized(found), whose))
     turns = [_told(one, [other for other in asked if other is not one], rng) for one in asked]
-    tried = sum(int(turn.member.sum()) for turn in turns)
-    return AttackResult(
+    member, called = (np.concatenate(part) for part in zip(*((t.member, t.called) for t in turns)))
+    numbered = [turn.people for turn in turns if turn.people is not None]
+    people = np.concatenate(numbered) if len(numbered) == len(turns) else None
+    return AttackResult.of(
         "membership",
-        tried,
-        sum(int(turn.called[turn.member].sum()) for turn in turns),
-        tried / 2,
-        sum(int(turn.called[~turn.member].sum()) for turn in turns),
-        tried,
+        called[member],
+        member.sum() / 2,
+        called[~member],
+        people=None if people is None else people[member],
+        strangers=None if people is None else people[~member],
         story="Someone who has a candidate's record, the release, and a list of people who were "
         "not in the data, says whether the candidate was, by what of the candidate shows in the "
         "release and not in the list. Right if a member is called a member; the control is how "
         "often a stranger is.",
         details=_figures(turns),
-        inside=_tries(turns, members=True),
-        outside=_tries(turns, members=False),
     )
 
 
-def _told(turn: _Turn, others: Sequence[_Turn], rng: np.random.Generator) -> _Called:
+def _told(turn: _Turn, others: Sequence[_Turn], rng: np.random.Generator) -> _Turn:
     """Score the candidates of a turn by weights that were learnt on those of others."""
     weights = None
     if others:
@@ -284,34 +277,19 @@ def _told(turn: _Turn, others: Sequence[_Turn], rng: np.random.Generator) -> _Ca
     order = np.lexsort((rng.random(len(score)), -score))  # equal ones by lot
     called = np.zeros(len(score), dtype=bool)
     called[order[: len(score) // 2]] = True
-    telling = [] if weights is None else [max(weights, key=weights.__getitem__)]
-    return _Called(turn.member, score, called, turn.people, telling)
+    telling = "" if weights is None else max(weights, key=weights.__getitem__)
+    return turn._replace(score=score, called=called, telling=telling)
 
 
-def _tries(turns: Sequence[_Called], *, members: bool) -> Tries | None:
-    """Return who was tried, and whether they were called members; None where nobody is numbered."""
-    people, called = [], []
-    for turn in turns:
-        if turn.people is None:
-            return None
-        some = turn.member == members
-        people.append(turn.people[some])
-        called.append(turn.called[some])
-    return Tries(np.concatenate(people), np.concatenate(called)) if turns else None
-
-
-def _figures(turns: Sequence[_Called]) -> dict[str, Any]:
+def _figures(turns: Sequence[_Turn]) -> dict[str, Any]:
     """Return the area under the curve, the mean of all turns, and the shares named in all."""
     parted = [(turn.score[turn.member], turn.score[~turn.member]) for turn in turns]
     inside, outside = (np.concatenate(side) for side in zip(*parted))
-    named = {"1_percent": 0.01, "0.1_percent": 0.001}
     return {
         "membership_auc": float(np.mean([area_under_curve(*pair) for pair in parted])),
-        **{
-            f"membership_at_{words}": named_at(inside, outside, share)
-            for words, share in named.items()
-        },
-        "most telling": ", ".join(dict.fromkeys(name for turn in turns for name in turn.telling)),
+        "membership_at_1_percent": named_at(inside, outside, 0.01),
+        "membership_at_0.1_percent": named_at(inside, outside, 0.001),
+        "most telling": ", ".join(dict.fromkeys(turn.telling for turn in turns if turn.telling)),
     }
 
 

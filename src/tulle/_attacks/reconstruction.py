@@ -279,13 +279,13 @@ def affine_hull(scene: Scene, rng: np.random.Generator) -> AttackResult | None:
     guesses = np.stack(
         [best_guess(people.only([name]), release.only([name])) for name in hidden], axis=1
     )
-    return AttackResult.on(
+    return AttackResult.of(
         "affine_hull",
-        people,
         _known_mostly(right),
         _known_mostly(guesses).sum(),
-        outside,
         None if strange is None else _known_mostly(strange),
+        people=people,
+        strangers=outside,
         story=f"Someone who knows {len(known)} numbers of a person finds the two to five released "
         f"rows whose plane comes nearest to them, and reads the other {len(hidden)} numbers off "
         f"it. Right if more than half of these are within {CLOSE:g} standard deviations.",

@@ -41,9 +41,10 @@ class Tries(NamedTuple):
     right: Flags
 
 
-def tries_of(people: Ints | None, right: Flags | None) -> Tries | None:
+def _tries_of(people: Records | Ints | None, right: Flags | None) -> Tries | None:
     """Return the attempts on people who can be told apart; None where nothing numbers them."""
-    return None if people is None or right is None else Tries(people, right)
+    whose = people.people if isinstance(people, Records) else people
+    return None if whose is None or right is None else Tries(whose, right)
 
 
 @dataclass(frozen=True)
@@ -169,14 +170,14 @@ class AttackResult:
         guessed: float,
         strange: Flags | None = None,
         *,
-        people: Ints | None = None,
-        strangers: Ints | None = None,
+        people: Records | Ints | None = None,
+        strangers: Records | Ints | None = None,
         story: str = "",
         details: Mapping[str, Any] = MappingProxyType({}),
     ) -> AttackResult:
         """Return the result of an attack that was ``right`` about these and those ``strange`` ones.
 
-        ``people`` and ``strangers`` are their numbers, where something numbers them.
+        ``people`` and ``strangers`` are their records or numbers, where something numbers them.
         """
         known = strange is not None and len(strange) > 0
         return cls(
@@ -188,27 +189,9 @@ class AttackResult:
             len(strange) if strange is not None and known else None,
             story=story,
             details=details,
-            inside=tries_of(people, right),
-            outside=tries_of(strangers, strange) if known else None,
+            inside=_tries_of(people, right),
+            outside=_tries_of(strangers, strange) if known else None,
         )
-
-    @classmethod
-    def on(
-        cls,
-        name: str,
-        people: Records,
-        right: Flags,
-        guessed: float,
-        outside: Records | None,
-        strange: Flags | None,
-        *,
-        story: str,
-        details: Mapping[str, Any] = MappingProxyType({}),
-    ) -> AttackResult:
-        """Return the result of an attack on records of people, and of those outside."""
-        whose = people.people, None if outside is None else outside.people
-        told: dict[str, Any] = {"story": story, "details": details}
-        return cls.of(name, right, guessed, strange, people=whose[0], strangers=whose[1], **told)
 
     def __post_init__(self) -> None:
         _check_counts(self.name, "successes", self.successes, self.attempts)

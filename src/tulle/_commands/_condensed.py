@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,10 +32,6 @@ from tulle.auditing.audit import audit_people, audited, unaudited
 from tulle.io.read import codes_as_text, read_like
 from tulle.releases import Manifest
 from tulle.table.schema import Column, Role
-
-if TYPE_CHECKING:
-    pass
-
 
 RESTS_ON = "people that what is shown rests on, at least"
 _SHARE = "share of the source that breaks it"  # of the owner's figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -50,6 +50,17 @@ class Auditing(Gates):
     memory: str | None = None  # beyond which tables are read in batches; half of the machine's
 
 
+class _Files(NamedTuple):
+    """What is compared, and who else is known."""
+
+    original: FilePath
+    release: FilePath
+    control: FilePath | None
+    earlier: Sequence[FilePath]
+    known: FilePath | None
+    worst_case: bool  # whether releases like this one are made
+
+
 # what part of a release understates: such a gate would pass for that reason
 _GATES_OF_WHOLE = tuple(
     name for name in GATES if name not in ("max_copies", "max_worst_case", "min_accuracy_ratio")
@@ -87,30 +98,23 @@ def audit_files(
         original, release = release, original  # the order in which one speaks of it
     for file in () if linked else (original, release):
         format_of(file)
+    files = _Files(original, release, control, earlier, known, worst_case)
     # an original may be audited against itself
-    files = (original, release, control, *earlier, known)
-    tables = {os.path.realpath(path): path for path in files if path is not None}
+    given_files = (original, release, control, *earlier, known)
+    tables = {os.path.realpath(path): path for path in given_files if path is not None}
     reads, whole = tables | {"--policy": policy}, tuple(tables)
     folders, databases = ((), whole) if linked else (whole, ())
     check_files(reads, report=report, folders=folders, databases=databases, force=force)
     _refuse_other_kinds(release)
     limits = {name: getattr(options, name) for name in GATES}
-
     with options.naming():
         check_limits(
             limits, control=control is not None, earlier=bool(earlier), worst_case=worst_case
         )
     if linked:
-        asked = {"--earlier": earlier or None, "--known": known, "--worst-case": worst_case or None}
-        found = _audit_linked(original, release, control, options, asked)
+        found = _audit_linked(files, options)
     else:
-        large = _are_large(original, release, options)
-        if large:
-            _refuse_given({options.word(name): limits[name] for name in _GATES_OF_WHOLE}, _LARGE)
-        found = (_audit_large if large else _audit_whole)(
-            original, release, options,
-            control=control, earlier=earlier, known=known, worst_case=worst_case,
-        )  # fmt: skip
+        found = (_audit_large if _are_large(files, options) else _audit_whole)(files, options)
     found = found.extended(
         guarantee=_guarantee(release), command=command, context=dict(options.policy.context)
     ).extended(**_made(release))
@@ -143,73 +147,52 @@ def _refuse_other_kinds(release: FilePath) -> None:
         )
 
 
-def _audit_whole(
-    original: FilePath,
-    release: FilePath,
-    options: Auditing,
-    *,
-    control: FilePath | None,
-    earlier: Sequence[FilePath],
-    known: FilePath | None,
-    worst_case: bool,
-) -> Audit:
+def _audit_whole(files: _Files, options: Auditing) -> Audit:
     """Audit tables that memory holds."""
     further: dict[str, Any] = {}
-    outside = () if control is None else (control,)
-    compared = [original, release, *outside, *earlier]
-    table, written = read_written(original)
-    others = [read_like(file, table, original) for file in compared[1:]]
-    columns = _known_columns(table, others[0], release, options)
+    outside = () if files.control is None else (files.control,)
+    compared = [files.original, files.release, *outside, *files.earlier]
+    table, written = read_written(files.original)
+    others = [read_like(file, table, files.original) for file in compared[1:]]
+    columns = _known_columns(table, others[0], files.release, options)
     described = [column for column in columns.values() if isinstance(column, Column)]
     columns |= {column.name: column for column in with_file_codes(described, written, table)}
-    if worst_case:
-        further["worst_case"] = _maker(release, columns)
     words = words_of(columns.values())
     table, released, *rest = codes_as_text([table, *others], compared, words)
     further |= {"control": rest.pop(0)} if outside else {}
-    further |= {"earlier": tuple(rest)} if earlier else {}
+    further |= {"earlier": tuple(rest)} if files.earlier else {}
     opaque = [name for name, dtype in table.schema.items() if is_opaque(dtype)]
     table = table.drop(name for name in opaque if name not in released.columns)
+    policy = {name: entry for name, entry in columns.items() if name in table.columns}
+    asked = _asked(files, options, columns, table)
     with options.naming():
-        found = audit(
-            table,
-            released,
-            **further,
-            policy={name: entry for name, entry in columns.items() if name in table.columns},
-            known=None if known is None else read_like(known, table, original),
-            random_state=options.seed,
-            **_asked(release, options),
-        )
+        found = audit(table, released, **further, policy=policy, **asked)
     if options.policy_file is None:
         return found
     return found.extended(**stated_rules(options.policy.rules or (), table, released))
 
 
-def _audit_linked(
-    original: FilePath,
-    release: FilePath,
-    control: FilePath | None,
-    options: Auditing,
-    asked: Mapping[str, Any],
-) -> Audit:
+def _audit_linked(files: _Files, options: Auditing) -> Audit:
     """Audit people who have rows in several tables."""
+    asked = {"--earlier": files.earlier or None, "--known": files.known,
+             "--worst-case": files.worst_case or None}  # fmt: skip
     _refuse_given(asked, "is for a single table, not for linked ones: drop it")
     policy, file = options.policy, options.policy_file
-    people = open_linked(original, policy, file)
-    released = open_linked(release, policy, file, like=people).database
+    people = open_linked(files.original, policy, file)
+    released = open_linked(files.release, policy, file, like=people).database
     others = None
-    if control is not None:
-        others = open_linked(control, policy, file, like=people).database
+    if files.control is not None:
+        others = open_linked(files.control, policy, file, like=people).database
     refuse_known_keys(people.database, released)
     compared = ComparedPeople(people.database, released, others, people.columns)
     with options.naming():
-        return audit_people(compared, options.seed, **_asked(release, options))
+        return audit_people(compared, options.seed, **_told(files, options))
 
 
-def _are_large(original: FilePath, release: FilePath, options: Auditing) -> bool:
+def _are_large(files: _Files, options: Auditing) -> bool:
     """Return whether the tables should not be read into memory whole."""
-    files = [file for file in (original, release) if format_of(file) is not Format.SQL]
-    return sum(map(needed, files)) > _memory(options)
+    both = [file for file in files[:2] if format_of(file) is not Format.SQL]
+    return sum(map(needed, both)) > _memory(options)
 
 
 def _memory(options: Auditing) -> int:
@@ -231,45 +214,43 @@ _LARGE = (
 )
 
 
-def _audit_large(
-    original: FilePath,
-    release: FilePath,
-    options: Auditing,
-    *,
-    control: FilePath | None,
-    earlier: Sequence[FilePath],
-    known: FilePath | None,
-    worst_case: bool,
-) -> Audit:
+def _audit_large(files: _Files, options: Auditing) -> Audit:
     """Audit people drawn by lot, and look for everybody's copies in all records."""
-    table, released, *before = [open_table(file) for file in (original, release, *earlier)]
+    _refuse_given({options.word(name): getattr(options, name) for name in _GATES_OF_WHOLE}, _LARGE)
+    opened = [open_table(file) for file in (files.original, files.release, *files.earlier)]
+    table, released, *before = opened
     first, shown = next(table.batches()), next(released.batches())
-    columns = _known_columns(first, shown, release, options)
+    columns = _known_columns(first, shown, files.release, options)
     kept = [n for n, dtype in table.schema.items() if n in shown.columns or not is_opaque(dtype)]
+    control = files.control
     with options.naming():
         return audit_batches(
             lambda: table.batches(kept),
             released.batches,
-            None if control is None else read_like(control, first, original),
+            None if control is None else read_like(control, first, files.original),
             {name: entry for name, entry in columns.items() if name in kept},
-            options.seed,
             earlier=[one.batches for one in before],
             rules=(options.policy.rules or ()) if options.policy_file is not None else (),
             memory=_memory(options) // 2,
-            known=None if known is None else read_like(known, first, original),
-            worst_case=_maker(release, columns) if worst_case else None,
-            **_asked(release, options),
+            **_asked(files, options, columns, first),
         )
 
 
-def _asked(release: FilePath, options: Auditing) -> dict[str, Any]:
-    """Return what is asked of an audit, whatever holds the tables."""
-    return {
-        "target": options.target,
-        "k": options.k,
-        "attempts": options.attempts,
-        "title": f"Audit of {os.path.basename(display_name(release).rstrip('/'))}",
-    }
+def _asked(
+    files: _Files, options: Auditing, columns: Mapping[str, Any], table: pl.DataFrame
+) -> dict[str, Any]:
+    """Return what is asked of an audit of a single table, whatever holds it."""
+    known = None if files.known is None else read_like(files.known, table, files.original)
+    worst_case = _maker(files.release, columns) if files.worst_case else None
+    further = {"known": known, "worst_case": worst_case, "random_state": options.seed}
+    return {**_told(files, options), **further}
+
+
+def _told(files: _Files, options: Auditing) -> dict[str, Any]:
+    """Return what is asked of any audit."""
+    title = f"Audit of {os.path.basename(display_name(files.release).rstrip('/'))}"
+    asked = {name: getattr(options, name) for name in ("target", "k", "attempts")}
+    return {**asked, "title": title}
 
 
 def _preset_gate(result: Result, options: Auditing) -> list[Gate]:
@@ -315,16 +296,9 @@ def check_outcome(found: Audit) -> None:
 
 def attack_rows(found: Audit) -> list[dict[str, Any]]:
     """Return the attacks as rows for a summary."""
+    figures = "rate", "low", "high", "baseline", "control", "risk"
     return [
-        {
-            "attack": name,
-            "rate": attack["rate"],
-            "low": attack["low"],
-            "high": attack["high"],
-            "baseline": attack["baseline"],
-            "control": attack["control"],
-            "risk": attack["risk"],
-        }
+        {"attack": name, **{figure: attack[figure] for figure in figures}}  # type: ignore[literal-required]
         for name, attack in found.result["attacks"].items()
     ]
 

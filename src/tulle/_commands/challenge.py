@@ -35,7 +35,7 @@ from tulle._files import atomic_write
 from tulle._json import plain
 from tulle._plurals import counted
 from tulle._progress import bar
-from tulle._report.model import Result, Section
+from tulle._report.model import Result, Section, chart, table
 from tulle._types import FilePath, Flags, Floats, Ints
 from tulle.auditing._tables import align, align_made, without_names
 from tulle.errors import DataError, ParameterError, PrivacyWarning
@@ -332,18 +332,12 @@ def _section(found: Challenged) -> Section:
         for curve, field in curves.items()
         for step in found.steps
     ]  # fmt: skip
+    steps = table(Achieved._fields, [list(step) for step in found.steps])
     return {
         "title": "Success against the attacker's time",
         "text": "How often the best of four attackers ranks a release with a person above one "
         "without: 0.5 is chance. The control is the same where who was in was shuffled.",
         "part": "identifiability",
         "owner_only": True,
-        "blocks": [
-            {"type": "chart", "chart": "challenge", "rows": rows},
-            {
-                "type": "table",
-                "columns": list(found.steps[0]._fields),
-                "rows": [list(step) for step in found.steps],
-            },
-        ],
+        "blocks": [chart("challenge", rows), steps],
     }

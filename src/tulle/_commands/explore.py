@@ -21,9 +21,7 @@ from tulle._commands._sources import check_files
 from tulle._random import as_generator, spawn
 from tulle._types import FilePath
 from tulle.auditing._database import ComparedPeople
-from tulle.auditing._gates import gate_rows
 from tulle.auditing._learning import utility
-from tulle.auditing.audit import audit_people
 from tulle.errors import DataError, GateError, ParameterError, PrivacyError
 from tulle.exploring import Exploration, explore
 from tulle.exploring._page import share_words
@@ -33,9 +31,10 @@ from tulle.exploring._points import (
     PointSettings,
     Spec,
     data_digest,
+    is_quick,
+    judged,
     planned,
     point_name,
-    worst,
 )
 from tulle.exploring.explore import explored, settled_seed, share_apart
 from tulle.io._formats import display_name, format_of
@@ -196,18 +195,9 @@ def _linked_point(
                   for table, frame in frames.items()}  # fmt: skip
     released = members.like(frames)
     compared = ComparedPeople(members.database, released, apart.database, members.columns)
-    quick = spec.round == "quick" or not spec.is_release
-    found = audit_people(compared, settings.seed, k=settings.k, attempts=settings.attempts,
-                         quick=quick, title=f"Release with {spec.label}")  # fmt: skip
-    if spec.is_release:
-        found = found.extended(gates=gate_rows(found.result, settings.limits))
-    score, scoring = utility(compared.aligned(quick)[0], None, None, rng)
-    return Point(
-        name, spec, people, released.n_people, **worst(found.result["attacks"]),
-        utility=score, scoring=scoring, metrics=found.result["metrics"],
-        attacks=found.result["attacks"], verdict=found.verdict, gates=found.result["gates"],
-        audit=None if quick else dict(found.result),
-    )  # fmt: skip
+    used = utility(compared.aligned(is_quick(spec))[0], None, None, rng)
+    made = Point(name, spec, people, released.n_people)
+    return judged(made, compared, used, settings, {})
 
 
 def _shuffled(frame: pl.DataFrame, columns: Sequence[Column], rng: Any) -> pl.DataFrame:

@@ -98,8 +98,11 @@ def _refuse_contradictions(options: Learning, new: Any, key_file: Any) -> None:
         raise ParameterError("--estimate needs --key-file, and nothing else does: give both")
     if options.within is not None:
         check_real("learn", "within", options.within, 0)
-        if options.classes is None:
-            raise ParameterError("--within is for --classes that are numbers: give both")
+        if options.classes is None or new is not None:
+            raise ParameterError(
+                "--within counts as right what is nearly so: it is for --classes that are numbers, "
+                "and without --new, whose classes nobody knows"
+            )
     if new is not None and options.classes is None:
         raise ParameterError("--new names records whose --classes are to be told: give both")
 
@@ -268,10 +271,11 @@ def _from_groups(
     apart = rng.permutation(table.height) % _APART == 0
     train = table if new is not None else table.filter(~apart)
     template = Condenser(columns=others, random_state=rng)
-    # a class of fewer than k people is nothing that could be told of anybody
+    sizes = train[field].value_counts()["count"]
+    learnt = int(sizes.filter(sizes >= options.k).sum())  # smaller classes are told of nobody
     model = GroupClassifier(ClassCondenser(template, k=options.k, small_classes="suppress"))
     model.fit(train.drop(field), train[field])
     asked = table.filter(apart) if new is None else read_like(new, table.drop(field), source)
     told = model.predict(asked.drop(field, strict=False))
     truth = asked[field] if new is None else None
-    return _told(told, truth, None, train.height, np.flatnonzero(apart), options.within)
+    return _told(told, truth, None, learnt, np.flatnonzero(apart), options.within)

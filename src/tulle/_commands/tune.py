@@ -19,7 +19,7 @@ from tulle._commands._sources import check_files, writing_beside
 from tulle._commands.condense import condense
 from tulle._commands.split import drawn_apart
 from tulle._random import seed_policy
-from tulle._report.model import Chart, Level, Result, Verdict
+from tulle._report.model import Block, Level, Result, Verdict, chart, table
 from tulle._report.words import number
 from tulle._types import FilePath
 from tulle.condense.class_condenser import ClassCondenser
@@ -204,69 +204,46 @@ def _done(search: GroupSizeSearch, records: int, notes: list[str]) -> Done:
 def verdict_of(made: Done) -> Verdict:
     """Return what a search can say: of privacy next to nothing, of use what a miner lost."""
     chosen = next(row for row in made.tables["sizes"] if row["chosen"])
-    ratio = float(chosen["ratio"])
+    k, ratio = chosen["k"], float(chosen["ratio"])
     level: Level = "good" if ratio >= 0.95 else "caution" if ratio >= 0.8 else "bad"
     return {
         "privacy": {
             "level": "undecided",
             "reason": "Not decided: a search measures linkage only, and nothing is released here.",
-            "next": f"Make one and let it be attacked: tulle condense -k {chosen['k']} --holdout "
-            "10%, or let tulle explore find the smallest k that passes.",
+            "next": f"Make one and let it be attacked: tulle condense -k {k} --holdout 10%, or let "
+            "tulle explore find the smallest k that passes.",
             "details": [],
         },
         "use": {
             "level": level,
-            "reason": f"Groups of {chosen['k']:,} keep {number(ratio, 'share')} of the score that "
-            "a miner reaches on the original.",
+            "reason": f"Groups of {k:,} keep {number(ratio, 'share')} of the score that a miner "
+            "reaches on the original.",
             "next": "Compare the classes in the table: an average hides the rare ones.",
             "details": [],
         },
     }
 
 
-def _class_curves(search: GroupSizeSearch) -> list[Chart]:
-    rows = search.curve(classes=True)
-    if not rows:
-        return []
-    # few records of a small class are held out: not for the public edition
-    return [
-        {
-            "type": "chart",
-            "chart": "over_k",
-            "title": "Each class",
-            "owner_only": True,
-            "rows": rows,
-        }
-    ]
-
-
 def _report(search: GroupSizeSearch, made: Done, command: str, seed: int | None) -> Result:
-    table = [[row[name] for name in _WORDS] for row in made.tables["sizes"]]
+    cells = [[row[name] for name in _WORDS] for row in made.tables["sizes"]]
+    curves, text = search.curve(classes=True), (
+        "Utility: how well a miner trained on the release predicts held-out originals. Privacy: "
+        "the width of the interval in which an original value lies, over the range of its column."
+    )  # fmt: skip
+    # few records of a small class are held out: not for the public edition
+    of_classes = [chart("over_k", curves, title="Each class", owner_only=True)]
+    blocks: list[Block] = [
+        chart("over_k", search.curve(), title="The trade-off"),
+        *(of_classes if curves else []),
+        table(_WORDS.values(), cells),
+    ]
     return {
         "title": "Which group size?",
         "summary": made.notes[0],
         "verdict": verdict_of(made),
         "k": search.best_k_,
         "metrics": {"original_utility": search.baseline_},
-        "sections": [
-            {
-                "id": "sizes",
-                "title": "Group sizes",
-                "text": "Utility: how well a miner trained on the release predicts held-out "
-                "originals. Privacy: the width of the interval in which an original "
-                "value lies, over the range of its column.",
-                "blocks": [
-                    {
-                        "type": "chart",
-                        "chart": "over_k",
-                        "title": "The trade-off",
-                        "rows": search.curve(),
-                    },
-                    *_class_curves(search),
-                    {"type": "table", "columns": list(_WORDS.values()), "rows": table},
-                ],
-            }
-        ],
+        "sections": [{"id": "sizes", "title": "Group sizes", "text": text, "blocks": blocks}],
         "limits": ["The table of sizes describes averages, not individual people."],
         "command": command,
         "provenance": {"seed": seed_policy(seed)},

@@ -37,7 +37,7 @@ from tulle._people import surely_enough
 from tulle._plurals import counted
 from tulle._report.fitness import graded
 from tulle._report.model import Block, Section, chart, sentences, table
-from tulle._types import Codes, Floats, Ints
+from tulle._types import Floats, Ints
 from tulle.auditing._learning import ranked
 from tulle.auditing._measures import (
     Associations,
@@ -159,13 +159,17 @@ def whole_cells(tables: Aligned, known: Cells) -> Cells:
 
 
 def celled(tables: Aligned) -> Cells:
-    """Cut the columns of the tables into cells, alike in all of them."""
-    codes, sizes = [], []
+    """Cut the columns of the tables into cells, alike in all of them; missing is 0."""
+    codes, sizes, parts = [], [], compared(tables)
     for name in tables.columns:
-        parts = column_cells(tables, name)
-        codes.append(parts)
-        sizes.append(max(int(part.max(initial=0)) for part in parts) + 1)
-    stacked = tuple(np.column_stack(parts).astype(np.int32) for parts in zip(*codes))
+        if name in tables.original.number_names:
+            found = number_cells([_numbers(frame[name]) for frame in tables.frames])
+        else:
+            place = tables.original.code_names.index(name)
+            found = [records.codes[:, place] for records in parts]
+        codes.append(found)
+        sizes.append(max(int(part.max(initial=0)) for part in found) + 1)
+    stacked = tuple(np.column_stack(part).astype(np.int32) for part in zip(*codes))
     return Cells(tables.columns, tuple(sizes), stacked)
 
 
@@ -173,14 +177,6 @@ def compared(tables: Aligned) -> tuple[Records, ...]:
     """Return original, release and, if there is one, control."""
     both = (tables.original, tables.release)
     return both if tables.control is None else (*both, tables.control)
-
-
-def column_cells(tables: Aligned, name: str) -> list[Codes]:
-    """Return the cells of one column in each table; missing is 0."""
-    if name in tables.original.number_names:
-        return number_cells([_numbers(frame[name]) for frame in tables.frames])
-    place = tables.original.code_names.index(name)
-    return [records.codes[:, place] for records in compared(tables)]
 
 
 def exact_codes(frames: Sequence[pl.DataFrame]) -> dict[str, list[Ints]]:

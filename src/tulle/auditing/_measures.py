@@ -18,7 +18,7 @@ from tulle._metrics.peers import adversarial_accuracy, dcr_share, epsilon_risk
 from tulle._people import distinct_people
 from tulle._relations.language import parse_rule
 from tulle._relations.values import Values, broken, is_text, unit_of
-from tulle._report.model import Changes, Section, Table
+from tulle._report.model import Block, Changes, Section, table
 from tulle._threads import on_all_cores
 from tulle._types import Floats
 from tulle.auditing._tables import Aligned, opened
@@ -268,16 +268,15 @@ def stated_rules(rules: Sequence[str], original: Any, release: Any) -> Changes:
         return {}
     wrong = {rule.text: broken(rule, values) for rule in kept}
     shares: list[list[Any]] = [[text, float(rows.mean())] for text, rows in wrong.items()]
-    table: Table = {"type": "table", "columns": ["rule", "broken"], "rows": shares}
     shares.sort(key=lambda row: -row[1])
-    section: Section = {
-        "id": "stated-rules",
-        "title": "Rules of the policy",
-        "text": "Share of released rows that break each rule that the policy states.",
-        "blocks": [table],
-    }
+    text = "Share of released rows that break each rule that the policy states."
+    shown: list[Block] = [table(("rule", "broken"), shares)]
+    section: Section = {"title": "Rules of the policy", "text": text, "blocks": shown}
     any_broken = float(np.any(list(wrong.values()), axis=0).mean())
-    return {"metrics": {"stated_rules_broken": any_broken}, "sections": [section]}
+    return {
+        "metrics": {"stated_rules_broken": any_broken},
+        "sections": [{**section, "id": "stated-rules"}],
+    }
 
 
 def _merged(before: pl.DataFrame, after: pl.DataFrame) -> dict[str, str]:

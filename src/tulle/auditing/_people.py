@@ -26,7 +26,7 @@ from tulle._metrics.peers import (
     unique_matches,
     unique_matches_of_strangers,
 )
-from tulle._report.model import Block, Section, Table
+from tulle._report.model import Block, Section, Table, chart, table
 from tulle._types import Flags, Floats, Ints
 from tulle.auditing._fitness import exact_keys
 from tulle.auditing._tables import Aligned, alike, opened
@@ -143,13 +143,13 @@ def linkability(scene: Scene, rng: np.random.Generator) -> AttackResult | None:
     if not halves[1]:
         return None
     people, outside = scene.people(rng)[1], scene.strangers(rng)
-    return AttackResult.on(
+    return AttackResult.of(
         "linkability",
-        people,
         _joins(people, release, halves),
         _joins(people, release.scrambled(rng), halves).sum(),
-        outside,
         None if outside is None else _joins(outside, release, halves),
+        people=people,
+        strangers=outside,
         story="Two who hold different columns of the same people, every second column each, join "
         "them through the release. Right if the released record that is nearest in the one half "
         "is nearest in the other half too.",
@@ -206,19 +206,19 @@ def linkage_known(
         outside = control.take(some)
         far = nearest(outside, original).distances[:, 0]
         strange = _own(outside, release, register.columns, far)
-    return AttackResult.on(
-        "linkage_known",
-        people,
-        _own(people, release, register.columns, apart),
-        _own(people, release.scrambled(rng), register.columns, apart).sum(),
-        outside,
-        strange,
-        story=f"Somebody with a register that holds {', '.join(register.columns)} looks up the "
+    return AttackResult.of(
+"linkage_known",
+_own(people, release, register.columns, apart),
+_own(people, release.scrambled(rng), register.columns, apart).sum(),
+strange,
+people=people,
+strangers=outside,
+story=f"Somebody with a register that holds {', '.join(register.columns)} looks up the "
         "released record that is nearest to each of its entries. Right if that record is plainly "
         "the person's own, over all columns.",
-        details={"entries of the register": register.rows,
+details={"entries of the register": register.rows,
                  "people found in it": len(register.original)},
-    )  # fmt: skip
+)  # fmt: skip
 
 
 def _own(people: Records, release: Records, columns: Sequence[str], apart: Floats) -> Flags:
@@ -238,13 +238,9 @@ class Outcome(NamedTuple):
 
 
 def section_of_people(
-    tables: Aligned,
-    cells: Cells,
-    carriers: Sequence[str],
-    k: int,
-    rng: np.random.Generator,
+    tables: Aligned, cells: Cells, carriers: Sequence[str], k: int, rng: np.random.Generator,
     attempts: int,
-) -> tuple[list[Section], dict[str, float]]:
+) -> tuple[list[Section], dict[str, float]]:  # fmt: skip
     """Show who is at risk beyond strangers; ``carriers`` are the columns inferred best.
 
     Without a control nothing can be compared, and there is no section.
@@ -255,27 +251,27 @@ def section_of_people(
     outside = _outcome(tables.control, tables, rng, _POOL * attempts, member=False)
     limit = float(np.quantile(inside.apart, _APART))
     far = (inside.apart >= limit) & (inside.apart > 0), outside.apart >= limit
-    results = [
-        _compared("everybody", inside.nearer, outside.nearer),
-        _compared("the tenth that stands most apart", inside.nearer[far[0]],
-                  outside.nearer[far[1]]),
-    ]  # fmt: skip
-    tried = [
-        _compared(label, inside.nearer[rows[0]], outside.nearer[rows[1]])
-        for label, rows in _grouped(tables, cells, k, inside.rows, outside.rows)
+    people = [AttackResult.of("everybody", inside.nearer, 0, outside.nearer)]
+    if far[0].any() and far[1].any():
+        parts = inside.nearer[far[0]], outside.nearer[far[1]]
+        people.append(AttackResult.of("the tenth that stands most apart", parts[0], 0, parts[1]))
+    groups = [
+        AttackResult.of(label, inside.nearer[own], 0, outside.nearer[others])
+        for label, (own, others) in _grouped(tables, cells, k, inside.rows, outside.rows)
     ]
-    groups = sorted((one for one in tried if one), key=lambda one: -one.risk)[:_MOST_ROWS]
     values = [
         result
         for column in carriers[:_WORST]
         for result in _values(tables, cells, column, k, rng, attempts)
     ]
-    values = sorted(values, key=lambda one: -one.risk)[:_MOST_ROWS]
-    known = [one for one in results if one]
-    metrics = {"nearer_excess": known[0].risk} if known else {}
-    if len(known) > 1:
-        metrics["nearer_excess_apart"] = known[1].risk
-    return [_section(known, groups, values, k)], metrics
+    metrics = {"nearer_excess": people[0].risk}
+    if len(people) > 1:
+        metrics["nearer_excess_apart"] = people[1].risk
+    return [_section(people, _riskiest(groups), _riskiest(values), k)], metrics
+
+
+def _riskiest(results: list[AttackResult]) -> list[AttackResult]:
+    return sorted(results, key=lambda one: -one.risk)[:_MOST_ROWS]
 
 
 def _outcome(
@@ -326,15 +322,9 @@ def _values(
         own = [codes == value for codes in held]
         if min(int(some.sum()) for some in own) >= k:
             word = tables.domains[column][int(value)] if value else "(missing)"
-            made = _compared(f"{column}: {word}", hits[0][own[0]], hits[1][own[1]])
-            found += [made] if made else []
+            read, guessed = (hit[some] for hit, some in zip(hits, own))
+            found.append(AttackResult.of(f"{column}: {word}", read, 0, guessed))
     return found
-
-
-def _compared(name: str, inside: Flags, outside: Flags) -> AttackResult | None:
-    if not len(inside) or not len(outside):
-        return None
-    return AttackResult(name, len(inside), int(inside.sum()), 0, int(outside.sum()), len(outside))
 
 
 def _section(
@@ -347,38 +337,23 @@ def _section(
     blocks: list[Block] = [_table(people, title=nearer)]
     for title, rows, meaning in (
         (
-            "Risk by subgroup",
-            groups,
+            "Risk by subgroup", groups,
             f"Each category of at least {k} people among those tried; the bar is how often a "
             "released record is nearer than any other person, the mark the same for people who "
             "were kept out.",
         ),
         (
-            "Which values carry the risk",
-            values,
+            "Which values carry the risk", values,
             f"Of the columns that are inferred best: how often a value that at least {k} people "
             "have is read off the nearest released record, and for people who were kept out.",
         ),
-    ):
+    ):  # fmt: skip
         if rows:
-            blocks.append(
-                {
-                    "type": "chart",
-                    "chart": "ranking",
-                    "title": title,
-                    "help": meaning,
-                    "rows": [_ranked(row) for row in rows],
-                }
-            )
+            blocks.append(chart("ranking", [_ranked(r) for r in rows], title=title, help=meaning))
             blocks.append(_table(rows, folded=f"{title}, with intervals"))
-    return {
-        "id": "people",
-        "title": "Who is at risk",
-        "text": "Means hide people: the same for those who stand apart, for subgroups and values.",
-        "part": "identifiability",
-        "owner_only": True,
-        "blocks": blocks,
-    }
+    text = "Means hide people: the same for those who stand apart, for subgroups and values."
+    shown: Section = {"id": "people", "title": "Who is at risk", "text": text, "blocks": blocks}
+    return {**shown, "part": "identifiability", "owner_only": True}
 
 
 def _ranked(row: AttackResult) -> dict[str, Any]:
@@ -386,20 +361,10 @@ def _ranked(row: AttackResult) -> dict[str, Any]:
     return {"label": row.name, "value": row.rate, "mark": row.control, "count": count}
 
 
-def _table(rows: list[AttackResult], *, title: str = "", folded: str = "") -> Table:
-    return {
-        "type": "table",
-        "title": title,
-        "folded": folded,
-        "columns": [
-            *("who", "people", "rate", "kept out", "their rate", "excess", "at least", "at most")
-        ],
-        "counts": ["people", "kept out"],
-        "rows": [
-            [
-                *(row.name, row.attempts, row.rate, row.control_attempts, row.control, row.risk),
-                *row.risk_interval,
-            ]
-            for row in rows
-        ],
-    }
+def _table(rows: list[AttackResult], **words: str) -> Table:
+    columns = "who", "people", "rate", "kept out", "their rate", "excess", "at least", "at most"
+    cells = [
+        [r.name, r.attempts, r.rate, r.control_attempts, r.control, r.risk, *r.risk_interval]
+        for r in rows
+    ]
+    return table(columns, cells, counts=["people", "kept out"], **words)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from tulle._report.editions import hide_small
-from tulle._report.model import Block, Fact, Section, Table
+from tulle._report.model import Block, Fact, Section, chart, sentences, table
 from tulle._types import Floats
 from tulle.auditing._measures import Associations
 from tulle.auditing._tables import Aligned
@@ -264,29 +264,23 @@ def column_section(
 ) -> Section:
     """Show every column: its distance, and a chart behind it; the worst first."""
     worst = sorted(distances, key=lambda name: -distances[name]["distance"])
-    table: Table = {
-        "type": "table",
-        "title": "Distance: Wasserstein in standard deviations for numbers, total variation for "
+    first = table(
+        ("column", "kind", "distance"),
+        [[n, tables.kinds[n].value, distances[n]["distance"]] for n in worst],
+        behind=[behind[name] for name in worst],
+        title="Distance: Wasserstein in standard deviations for numbers, total variation for "
         "categories; 0 is perfect.",
-        "columns": ["column", "kind", "distance"],
-        "rows": [[n, tables.kinds[n].value, distances[n]["distance"]] for n in worst],
-        "behind": [behind[name] for name in worst],
-    }
-    charts: list[Block] = [
-        {
-            "type": "chart",
-            "chart": "histogram",
-            "title": f"{name}: original and release",
-            "folded": name,
-            "help": f"Share of records; bars of fewer than {k} originals are left out.",
-            "rows": histogram(tables, name, k),
-        }
+    )
+    hidden = f"Share of records; bars of fewer than {k} originals are left out."
+    charts = [
+        chart("histogram", histogram(tables, name, k), folded=name, help=hidden,
+              title=f"{name}: original and release")
         for name in worst[:_MOST_CHARTS]
-    ]
+    ]  # fmt: skip
     text = "How far the distribution of each column moved. Open a column for its chart."
     if len(worst) > _MOST_CHARTS:
         text += f" Charts are shown for the {_MOST_CHARTS} that moved most."
-    return {"id": "columns", "title": "Columns", "text": text, "blocks": [table, *charts]}
+    return {"id": "columns", "title": "Columns", "text": text, "blocks": [first, *charts]}
 
 
 def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> Section:
@@ -295,16 +289,13 @@ def extreme_section(distances: Mapping[str, Mapping[str, Any]]) -> Section:
         [name, row["range"], row["missing_original"], row["missing_release"]]
         for name, row in distances.items()
     ]
-    names = ["column", "span", "missing, original", "missing, release"]
-    return {
-        "id": "extremes",
-        "title": "Ranges and missing values",
-        "text": "Span: the share of the original's range that the release covers. A full span "
-        "reveals the extremes, which belong to individuals; a small one cuts off the "
-        "tails. Missing: the share of records.",
-        "owner_only": True,
-        "blocks": [{"type": "table", "columns": names, "rows": rows}],
-    }
+    names = "column", "span", "missing, original", "missing, release"
+    text = (
+        "Span: the share of the original's range that the release covers. A full span reveals the "
+        "extremes, which belong to individuals; a small one cuts off the tails. Missing: the share "
+        "of records."
+    )
+    return _of_owner("Ranges and missing values", names, rows, text, id="extremes")
 
 
 def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
@@ -312,26 +303,15 @@ def structure_section(tables: Aligned, found: Associations, k: int) -> Section:
     blocks: list[Block] = []
     cells = density(tables, k)
     if cells:
-        blocks.append(
-            {
-                "type": "chart",
-                "chart": "density",
-                "title": "The first two principal axes of the original",
-                "help": f"Each dot is a cell of at least {k} records; its size is their share.",
-                "rows": cells,
-            }
-        )
+        told = f"Each dot is a cell of at least {k} records; its size is their share."
+        title = "The first two principal axes of the original"
+        blocks.append(chart("density", cells, title=title, help=told))
     if len(found.names) > 1:
         first = f" The first {MOST_COLUMNS} columns." if len(found.names) > MOST_COLUMNS else ""
+        told = "Correlation of numbers, Cramer's V of categories, correlation ratio between the two"
+        title = "Association of columns"
         blocks.append(
-            {
-                "type": "chart",
-                "chart": "correlation",
-                "title": "Association of columns",
-                "help": "Correlation of numbers, Cramer's V of categories, correlation ratio "
-                f"between the two.{first}",
-                "rows": correlations(found),
-            }
+            chart("correlation", correlations(found), title=title, help=told + "." + first)
         )
     text = "How the columns are related, in the original and in the release."
     return {"id": "structure", "title": "Structure", "text": text, "blocks": blocks}
@@ -369,31 +349,29 @@ def group_section(
         {"name": name.replace("_", " ").capitalize(), "value": value}
         for name, value in group_facts(sizes, levels).items()
     ]
-    chart: Block = {
-        "type": "chart",
-        "chart": "groups",
-        "title": "Groups by size and level",
-        "help": "Level: the smallest group that a record requires.",
-        "rows": rows,
-    }
-    blocks: list[Block] = [{"type": "facts", "rows": facts}, chart]
+    told = "Level: the smallest group that a record requires."
+    drawn = chart("groups", rows, title="Groups by size and level", help=told)
+    blocks: list[Block] = [{"type": "facts", "rows": facts}, drawn]
     return {"id": "groups", "title": "Groups", "text": text, "blocks": blocks}
 
 
 # What a release's maker says, for the owner only: it may name classes, or count few.
 
 
-def _of_owner(title: str, columns: Sequence[str], rows: list[list[Any]], text: str = "") -> Section:
-    table: Table = {"type": "table", "columns": list(columns), "rows": rows}
-    return {"title": title, "text": text, "blocks": [table], "owner_only": True}
+def _of_owner(
+    title: str, columns: Iterable[str], rows: list[list[Any]], text: str = "", **more: Any
+) -> Section:
+    blocks: list[Block] = [table(columns, rows)]
+    return cast(
+        Section, {"title": title, "text": text, "blocks": blocks, "owner_only": True} | more
+    )
 
 
 def left_out_section(rows: Sequence[Mapping[str, str]]) -> list[Section]:
     """List the columns that are not in the release, why, and what to write to keep each."""
     words = {"column": "column", "reason": "reason", "to_keep_it": "to keep it"}
     cells = [[row[key] for key in words] for row in rows]
-    found = _of_owner("Columns left out", [*words.values()], cells)
-    return [{**found, "id": "left-out"}] if rows else []
+    return [_of_owner("Columns left out", words.values(), cells, id="left-out")] if rows else []
 
 
 def rules_section(rows: Sequence[Mapping[str, Any]]) -> list[Section]:
@@ -401,23 +379,20 @@ def rules_section(rows: Sequence[Mapping[str, Any]]) -> list[Section]:
     if not rows:
         return []
     cells = [list(row.values()) for row in rows]
-    return [{**_of_owner("Rules between columns", list(rows[0]), cells), "id": "rules"}]
+    return [_of_owner("Rules between columns", rows[0], cells, id="rules")]
 
 
 def notes_section(notes: Sequence[str]) -> list[Section]:
-    if not notes:
-        return []
-    told: Block = {"type": "list", "rows": list(notes)}
-    return [{"id": "notes", "title": "Notes from the run", "owner_only": True, "blocks": [told]}]
+    told: list[Block] = [sentences(notes)]
+    shown: Section = {"id": "notes", "title": "Notes from the run", "blocks": told}
+    return [{**shown, "owner_only": True}] if notes else []
 
 
 def size_section(tried: Sequence[Mapping[str, Any]], why: str) -> list[Section]:
     """List the sizes of groups that were judged, if any, and why one was taken."""
-    if not tried:
-        return []
     rows = [[row[name] for name in _OF_SIZES] for row in tried]
     text = (
         f"{why[:1].upper()}{why[1:]}. A size that a few releases speak for is judged by other "
         "ones, of other parts of the people."
     )
-    return [_of_owner("Which k", [*_OF_SIZES.values()], rows, text)]
+    return [_of_owner("Which k", _OF_SIZES.values(), rows, text)] if tried else []

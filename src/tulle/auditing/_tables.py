@@ -481,17 +481,11 @@ def _centre_and_scale(known: Floats) -> tuple[float, float]:
 
 
 def _coded_categories(name: str, words: list[pl.Series]) -> _Coded:
-    domain = pl.concat([part.drop_nulls() for part in words]).unique().sort()
-    places = pl.Series(np.arange(1, len(domain) + 1, dtype=np.int32))
-    codes = [
-        part.replace_strict(domain, places, default=None, return_dtype=pl.Int32)
-        .fill_null(0)
-        .to_numpy()
-        if len(domain)
-        else np.zeros(len(part), np.int32)
-        for part in words
-    ]
-    return _Coded(name, None, codes, domain=pl.concat([pl.Series([""]), domain]))
+    whole = pl.concat(words)
+    codes = whole.rank("dense").fill_null(0).cast(pl.Int32).to_numpy()
+    ends = np.cumsum([len(part) for part in words])[:-1]
+    domain = pl.concat([pl.Series([""]), whole.drop_nulls().unique().sort()])
+    return _Coded(name, None, np.split(codes, ends), domain=domain)
 
 
 def _records(columns: Sequence[_Coded], place: int, people: Ints | None) -> Records:

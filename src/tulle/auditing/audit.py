@@ -10,7 +10,7 @@ import copy
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -29,13 +29,7 @@ from tulle._report.model import Changes, Result, Section, Verdict, completed
 from tulle._report.render import framed
 from tulle._report.verdict import verdict
 from tulle.auditing import _measures as measures
-from tulle.auditing._attackers import (
-    MOST_SECRETS_QUICKLY,
-    Attacker,
-    attackers_of,
-    knowledge,
-    planned,
-)
+from tulle.auditing._attackers import MOST_SECRETS_QUICKLY, attackers_of, knowledge, planned
 from tulle.auditing._database import (
     OF_HISTORIES,
     ComparedPeople,
@@ -48,7 +42,7 @@ from tulle.auditing._database import (
 from tulle.auditing._fitness import by_chance, fitness, whole_cells
 from tulle.auditing._learning import mining
 from tulle.auditing._measures import stated_rules
-from tulle.auditing._people import Register, breaches, in_register, section_of_people, uniques
+from tulle.auditing._people import breaches, in_register, section_of_people, uniques
 from tulle.auditing._pictures import column_section, extreme_section, structure_section
 from tulle.auditing._tables import Aligned, align, entries_of, opened, refuse_true_keys
 from tulle.auditing._worst_case import FITS, worst_cases
@@ -369,7 +363,8 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
     listed = None if asked.known is None else in_register(tables, asked.known)
     attackers = attackers_of(tables, quick)
     if attacks is None:
-        attacks = _attacks(tables, hidden, listed, tried, generator, attackers, quick)
+        work = planned(tables, hidden, listed, tried, attackers, quick)
+        attacks = _tried("attacks", list(work), generator)
     distances = measures.marginals(tables)
     found = measures.associations(tables)
     near, model, peers = spawn(generator, 3)
@@ -398,8 +393,9 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
         metrics |= uniques(tables, cells, hidden, known) | excess
         metrics |= breaches(tables, cells, hidden, known)
         behind |= dict.fromkeys(_OF_FEW, 0)
-    members = _membership_figures(attacks)
-    told_of = [result.attempts for result in attacks if result.name == "membership"]
+    named = [result for result in attacks if result.name == "membership"]
+    details = {name: value for result in named for name, value in result.details.items()}
+    members = {n: value for n, value in details.items() if n.startswith("membership_")}
     return Audit(
         {
             **_head(tables, k, asked.title),
@@ -407,7 +403,8 @@ def audited(tables: Aligned, random_state: RandomState = None, **given: Any) -> 
             "apart": 0 if tables.control is None else tables.control.n_people,
             "metrics": metrics | members,
             "chance": chance,
-            "behind": behind | dict.fromkeys(members, min(told_of, default=0)),
+            "behind": behind
+            | dict.fromkeys(members, min((one.attempts for one in named), default=0)),
             "attacks": {result.name: result.to_dict() for result in attacks},
             "sections": []
             if quick
@@ -443,7 +440,7 @@ def audit_people(people: ComparedPeople, random_state: RandomState, **given: Any
     results: list[AttackResult] = []
     if asked.attacks is None:
         on_rows = planned_on_rows(people, tables, traits, asked.attempts)
-        results = _attacks_on_rows(on_rows, second)
+        results = _tried("histories", [("", attack) for attack in on_rows], second)
     return found.extended(
         summary=people.summary(),
         metrics=nearer_members(tables, third),
@@ -453,27 +450,14 @@ def audit_people(people: ComparedPeople, random_state: RandomState, **given: Any
     )
 
 
-def _attacks_on_rows(
-    work: Iterable[Callable[[np.random.Generator], AttackResult | None]], rng: np.random.Generator
-) -> list[AttackResult]:
-    """Try attacks on histories."""
-    work, found = list(work), []
-    with bar("histories", len(work)) as advance:
-        for attack, own in zip(work, spawn(rng, len(work) + 1)):
-            result = attack(own)
-            found += [] if result is None else [result]
-            advance(1)
-    return found
-
-
 def attacks_on_people(
     people: ComparedPeople, generator: np.random.Generator, *, quick: bool
 ) -> list[AttackResult]:
     """Try every attack on people's traits and on their rows."""
     tables, traits = people.aligned(quick, numbered=True)
     first, second = spawn(generator, 2)
-    on_rows = planned_on_rows(people, tables, traits, None)
-    return [*attacks_on(tables, first, quick=quick), *_attacks_on_rows(on_rows, second)]
+    on_rows = [("", attack) for attack in planned_on_rows(people, tables, traits, None)]
+    return [*attacks_on(tables, first, quick=quick), *_tried("histories", on_rows, second)]
 
 
 def unaudited_people(people: ComparedPeople, *, k: int, title: str) -> Audit:
@@ -524,37 +508,23 @@ def attacks_on(
     """Try every attack that the tables allow."""
     hidden = secrets_of(tables, None, target_of(tables, None), quick)
     attackers = attackers_of(tables, quick)
-    return _attacks(tables, hidden, None, _attempts(tables), generator, attackers, quick)
+    work = planned(tables, hidden, None, _attempts(tables), attackers, quick)
+    return _tried("attacks", list(work), generator)
 
 
-def _attacks(
-    tables: Aligned,
-    columns: list[str],
-    listed: Register | None,
-    attempts: int,
+def _tried(
+    what: str,
+    work: Sequence[tuple[str, Callable[[np.random.Generator], AttackResult | None]]],
     generator: np.random.Generator,
-    attackers: Sequence[Attacker],
-    quick: bool,
 ) -> list[AttackResult]:
-    work = list(planned(tables, columns, listed, attempts, attackers, quick))
+    """Try attacks, each with a generator of its own."""
     found = []
-    with bar("attacks", len(work)) as advance:
+    with bar(what, len(work)) as advance:
         for (name, attack), rng in zip(work, spawn(generator, len(work))):
             result = attack(rng)
-            if result is not None:
-                found.append(result)
+            found += [] if result is None else [result]
             advance(1, note=name)
     return found
-
-
-def _membership_figures(attacks: Sequence[AttackResult]) -> dict[str, float]:
-    """Return the measures that the attack on membership leaves next to its rate."""
-    return {
-        name: value
-        for result in attacks
-        for name, value in result.details.items()
-        if name.startswith("membership_")
-    }
 
 
 def target_of(tables: Aligned, target: str | None) -> str | None:

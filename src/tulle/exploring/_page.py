@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tulle._report.model import Block, Result, Section
+from tulle._report.model import Block, Result, Section, chart, sentences, table
 from tulle._report.words import attack_label
 from tulle.exploring._choice import passes
 from tulle.exploring._points import Point
@@ -84,7 +84,6 @@ def page_of(found: Exploration) -> Result:
 def _frontier(found: Exploration, shown: list[Point]) -> Section:
     scoring = next((point.scoring for point in shown), "columns")
     meaning = _SCORES.get(scoring, f"{scoring} for the target")
-    rows = frontier_rows(found, shown)
     over = [
         {"curve": point.spec.curve, "k": point.spec.k, "measure": words, "value": value}
         for point in shown
@@ -93,28 +92,16 @@ def _frontier(found: Exploration, shown: list[Point]) -> Section:
         for value in [_value(point, measure)]
         if value is not None
     ]
-    blocks: list[Block] = [
-        {
-            "type": "chart",
-            "chart": "frontier",
-            "title": "Risk and utility of each release: up and to the left is better",
-            "help": "Risk: the worst excess over people who were kept out among all attacks, with "
-            f"its 95 % interval. Utility: {meaning}. Grey: the records themselves, subsamples and "
-            "shuffled columns, for the scale. Click on a release for its attacks.",
-            "rows": rows,
-        }
-    ]
-    if over:
-        blocks.append(
-            {
-                "type": "chart",
-                "chart": "over_k",
-                "title": "Over k",
-                "help": "The same releases over the size of their groups.",
-                "rows": over,
-            }
-        )
-    return {"id": "frontier", "title": "The frontier", "blocks": blocks}
+    picture = chart(
+        "frontier", frontier_rows(found, shown),
+        title="Risk and utility of each release: up and to the left is better",
+        help="Risk: the worst excess over people who were kept out among all attacks, with its "
+        f"95 % interval. Utility: {meaning}. Grey: the records themselves, subsamples and shuffled "
+        "columns, for the scale. Click on a release for its attacks.",
+    )  # fmt: skip
+    told = "The same releases over the size of their groups."
+    curves = [chart("over_k", over, title="Over k", help=told)] if over else []
+    return {"id": "frontier", "title": "The frontier", "blocks": [picture, *curves]}
 
 
 def frontier_rows(found: Exploration, points: Sequence[Point]) -> list[dict[str, Any]]:
@@ -168,13 +155,12 @@ def _table(found: Exploration) -> Section:
         ]
         for row in found.rows()
     ]
-    return {
-        "id": "points",
-        "title": "All points",
-        "text": "As useful as, as risky as: the share of the records themselves that a release of "
-        "plain records would hold.",
-        "blocks": [{"type": "table", "columns": list(names.values()), "rows": rows}],
-    }
+    text = (
+        "As useful as, as risky as: the share of the records themselves that a release of plain "
+        "records would hold."
+    )
+    blocks: list[Block] = [table(names.values(), rows)]
+    return {"id": "points", "title": "All points", "text": text, "blocks": blocks}
 
 
 def share_words(share: float) -> str:
@@ -203,24 +189,15 @@ def _details(found: Exploration, point: Point) -> Section:
         )
     if point.verdict is not None:
         told += [point.verdict["privacy"]["reason"], point.verdict["use"]["reason"]]
-    attacks = sorted(point.attacks.items(), key=lambda pair: -pair[1]["risk"])
-    return {
-        "id": anchor(point),
-        "title": point.spec.label[:1].upper() + point.spec.label[1:],
-        "blocks": [
-            {"type": "list", "rows": told},
-            {
-                "type": "table",
-                "folded": f"Attacks on {point.spec.label}, next to the control",
-                "columns": ["attack", "rate", "control", "excess", "at least", "at most"],
-                "rows": [
-                    [attack_label(name), one["rate"], one["control"], one["risk"],
-                     one["risk_low"], one["risk_high"]]
-                    for name, one in attacks
-                ],
-            },
-        ],
-    }  # fmt: skip
+    figures = "rate", "control", "risk", "risk_low", "risk_high"
+    rows = [
+        [attack_label(name), *(one[figure] for figure in figures)]  # type: ignore[literal-required]
+        for name, one in sorted(point.attacks.items(), key=lambda pair: -pair[1]["risk"])
+    ]
+    columns = "attack", "rate", "control", "excess", "at least", "at most"
+    attacks = table(columns, rows, folded=f"Attacks on {point.spec.label}, next to the control")
+    title = point.spec.label[:1].upper() + point.spec.label[1:]
+    return {"id": anchor(point), "title": title, "blocks": [sentences(told), attacks]}
 
 
 def anchor(point: Point) -> str:

@@ -26,12 +26,12 @@ from tulle._files import atomic_write
 from tulle._json import plain
 from tulle._report.model import Changes, Gate, Verdict
 from tulle._types import FilePath, Ints
-from tulle.auditing._database import compared_rows
+from tulle.auditing._database import ComparedPeople, compared_rows
 from tulle.auditing._fitness import cluster_metrics
 from tulle.auditing._gates import gate_rows
 from tulle.auditing._learning import utility
 from tulle.auditing._pictures import group_section
-from tulle.auditing._tables import align_made
+from tulle.auditing._tables import Aligned, align_made
 from tulle.auditing.audit import Audit, audit_people, audited
 from tulle.condense.class_condenser import ClassCondenser
 from tulle.condense.condenser import Condenser
@@ -200,39 +200,55 @@ def measured(name: str, spec: Spec, people: People, settings: PointSettings) -> 
         release, known = _released(spec, people, settings.seed)
     except (DataError, PrivacyError) as error:
         return replace(made, error=str(error), seconds=time.process_time() - start)
-    quick = spec.round == "quick" or not spec.is_release
     columns = people.columns
-    if quick:  # the model that the axis needs will do
+    if is_quick(spec):  # the model that the axis needs will do
         columns = tuple(
             replace(c, role=Role.QUASI) if c.role is Role.TARGET else c for c in columns
         )
     tables = align_made(people.members, release, people.control, columns)
     rng = np.random.default_rng(settings.seed)
-    clusters = cluster_metrics(tables, rng) if settings.task == "clusters" else {}
-    if settings.task == "clusters":  # too few different records to be clustered part nobody
-        score, scoring = clusters.get("cluster_agreement", 0.0), "clusters"
-    else:
-        score, scoring = utility(tables, people.target, settings.scoring, rng)
-    common: dict[str, Any] = {"k": settings.k, "attempts": settings.attempts, "quick": quick}
-    common["title"] = f"Release with {spec.label}"
     whole = compared_rows((people.members, release, people.control), columns)
-    if whole is None:
-        found = audited(tables, settings.seed, **common)
+    if settings.task == "clusters":  # too few different records to be clustered part nobody
+        clusters = cluster_metrics(tables, rng)
+        used = clusters.get("cluster_agreement", 0.0), "clusters"
     else:
-        found = audit_people(whole, settings.seed, **common)
-    known["gates"] = gate_rows(found.result, _limits(spec, settings))
-    found = found.extended(**known)
+        clusters, used = {}, utility(tables, people.target, settings.scoring, rng)
+    made = replace(made, released=release.height, metrics=clusters)
+    point = judged(made, whole or tables, used, settings, known)
+    return replace(point, seconds=time.process_time() - start)
+
+
+def is_quick(spec: Spec) -> bool:
+    """Return whether a point needs no report of its own."""
+    return spec.round == "quick" or not spec.is_release
+
+
+def judged(
+    made: Point,
+    tables: Aligned | ComparedPeople,
+    used: tuple[float, str],
+    settings: PointSettings,
+    known: Changes,
+) -> Point:
+    """Attack what was made, and return the point; ``used`` is its utility, and what that is."""
+    spec, quick = made.spec, is_quick(made.spec)
+    asked: dict[str, Any] = {"k": settings.k, "attempts": settings.attempts, "quick": quick}
+    asked["title"] = f"Release with {spec.label}"
+    if isinstance(tables, Aligned):
+        found = audited(tables, settings.seed, **asked)
+    else:
+        found = audit_people(tables, settings.seed, **asked)
+    gated: Changes = {**known, "gates": gate_rows(found.result, _limits(spec, settings))}
+    found = found.extended(**gated)
     return replace(
         made,
-        released=release.height,
         **worst(found.result["attacks"]),
-        utility=score,
-        scoring=scoring,
-        metrics={**found.result["metrics"], **clusters},
+        utility=used[0],
+        scoring=used[1],
+        metrics={**found.result["metrics"], **made.metrics},
         attacks=found.result["attacks"],
         verdict=found.verdict,
         gates=found.result["gates"],
-        seconds=time.process_time() - start,
         audit=None if quick else dict(found.result),
     )
 

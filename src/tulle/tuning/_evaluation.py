@@ -31,7 +31,7 @@ from tulle.table._encoder import TableEncoder
 from tulle.table._frames import Exit, enter, enter_column
 from tulle.table._series import is_class
 from tulle.table.schema import Schema
-from tulle.table.split import draw_people
+from tulle.table.split import Rows, draw_people
 
 # Records to train on and records held out, parted before anything is fitted. Scales come from the
 # training records alone; which categories there are, from all.
@@ -78,11 +78,15 @@ class Split:
         refuse_beyond_floats(encoder.scales_)
         matrix = encoder.encode(frame)
         target = values_of(y)
-        strata = _strata(y, len(matrix), small) if classes else None
-        _check_can_be_split(len(target), len(matrix), strata, test_size)
+        if len(target) != len(matrix):
+            raise DataError(
+                f"y has {len(target)} entries, but X has {len(matrix)} records: inconsistent "
+                "numbers of samples"
+            )
+        codes = read_labels(y, len(matrix)).codes if classes else np.zeros(len(matrix), np.int64)
         asked = None if levels is None else check_levels(levels, len(matrix))
         people = locate_people(frame, schema)
-        train, test = _parted(len(matrix), strata, people, test_size, seed, small=small)
+        train, test, *_ = _parted(codes, people, test_size, seed, small=small)
         labels = np.unique(target) if classes else np.array([])
         encoder.rescale(matrix[train].var(axis=0))
         rows = np.sort(train), np.sort(test)
@@ -147,64 +151,27 @@ def are_classes(y: Any) -> bool:
     return is_class(enter_column(y, "y")[0])
 
 
-def _strata(y: Any, records: int, small: bool) -> Ints:
-    """Return the class of each record; with ``small``, those of one record go with the largest
-    class.
-    """
-    codes = read_labels(y, records).codes
-    counts = np.bincount(codes)
-    alone = counts < 2
-    if alone.any() and not small:
+def _parted(codes: Ints, people: Ints | None, test_size: float, seed: int, *, small: bool) -> Rows:
+    """Return the rows to train on and those held out: people, drawn evenly from the classes."""
+    count, found = len(codes), np.unique(codes)
+    held, parts = math.ceil(test_size * count), max(1, len(found))
+    if held < parts or count - held < parts:
         raise DataError(
-            f"{int(alone.sum())} of {len(counts)} classes have a single record, which can be "
-            "trained on or held out but not both: leave out or pool the small classes"
-        )
-    return np.where(alone[codes], counts.argmax(), codes) if len(counts) else codes
-
-
-def _parted(
-    count: int,
-    strata: Ints | None,
-    people: Ints | None,
-    test_size: float,
-    seed: int,
-    *,
-    small: bool,
-) -> tuple[Ints, Ints]:
-    """Return the rows to train on and those held out."""
-    from sklearn.model_selection import train_test_split
-
-    if people is None:
-        parts = train_test_split(
-            np.arange(count), test_size=test_size, random_state=seed, stratify=strata
-        )
-        return parts[0], parts[1]
-    classes = np.zeros(count, dtype=np.int64) if strata is None else strata
-    rarest = np.argsort(np.argsort(-np.bincount(classes), kind="stable"))[classes]
-    units = np.unique(people, return_inverse=True)[1]
-    rows = draw_people(units, rarest, test_size, np.random.default_rng(seed))
-    lacking = len(set(classes.tolist()) - set(classes[rows.members].tolist()))
-    if lacking and not small:
-        raise DataError(
-            f"{lacking} of {len(np.unique(classes))} classes have too few people to train on and "
-            "hold out: leave out or pool the small classes"
-        )
-    return rows.members, rows.control
-
-
-def _check_can_be_split(values: int, records: int, strata: Ints | None, test_size: float) -> None:
-    """Refuse before scikit-learn does, which would print the labels."""
-    if values != records:
-        raise DataError(
-            f"y has {values} entries, but X has {records} records: inconsistent numbers of samples"
-        )
-    parts = max(1, 0 if strata is None else len(np.unique(strata)))
-    held = math.ceil(test_size * records)
-    if held < parts or records - held < parts:
-        raise DataError(
-            f"'test_size' {test_size:g} of {records} records cannot hold out and train on a record "
+            f"'test_size' {test_size:g} of {count} records cannot hold out and train on a record "
             f"of each of {parts} classes: give more records or another test_size"
         )
+    counts = np.bincount(codes)
+    rarest = np.argsort(np.argsort(-counts, kind="stable"))[codes]
+    units = np.arange(count) if people is None else np.unique(people, return_inverse=True)[1]
+    rows = draw_people(units, rarest, test_size, np.random.default_rng(seed))
+    untaught = np.setdiff1d(found, codes[rows.members])
+    lacking = len(np.union1d(untaught, np.flatnonzero(counts == 1)))
+    if lacking and not small:
+        raise DataError(
+            f"{lacking} of {parts} classes have too few people to train on and hold out: leave out "
+            "or pool the small classes"
+        )
+    return rows
 
 
 ATTEMPTS = 500  # people whom the linkage attack tries to find

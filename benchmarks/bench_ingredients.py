@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -28,7 +27,6 @@ VARIANTS: dict[str, tuple[dict[tuple[str, str], Any], dict[str, Any]]] = {
     "no evidence for a split": ({(TREES, "_EVIDENCE"): (1e-6, 1e-6)}, {}),
     "evidence of 2, whatever the size": ({(TREES, "_EVIDENCE"): (2.0, 2.0)}, {}),
     "columns in the order of the file": ({(MODEL, "drawing_order"): "given"}, {}),
-    "no ridge score as a feature": ({(MODEL, "fit_scores"): None}, {}),
     "groups of k": ({(MODEL, "_GROUP"): 1, (MODEL, "_GROUP_BY_COLUMN"): 0}, {}),
     "one group of all": ({(MODEL, "_GROUP"): 10**6}, {}),
     "random groups": ({(MODEL, "condense"): "random"}, {}),
@@ -98,15 +96,8 @@ def _stand_in(name: str, value: Any, before: Any) -> Any:
             points, np.random.default_rng(0).permutation(groups), owners, k, rng
         )
     if value == "given":
-        return lambda coordinates, moments, settled: (list(range(len(coordinates))), moments)
-    if name == "fit_scores":
-        return lambda *arguments: _silent(before(*arguments))
+        return lambda shared, settled: list(range(len(shared)))
     return value
-
-
-def _silent(scores: Any) -> Any:
-    """Return scores that tell nothing: trees find no split on them."""
-    return replace(scores, tables=[np.zeros_like(table) for table in scores.tables])
 
 
 if __name__ == "__main__":

@@ -19,10 +19,9 @@ from tulle._shape.model import (
     Group,
     condense,
     drawing_order,
-    fit_scores,
     fit_shape,
     hand_out,
-    second_moments,
+    in_common,
     telling_columns,
 )
 from tulle._types import Floats, Ints
@@ -168,9 +167,9 @@ def test_a_person_with_many_rows_counts_once() -> None:
         once[4], 10, Owners.of(None, n - many + 1), np.random.default_rng(0), exact=True
     )
     assert np.allclose(fitted.shares, alone.shares, atol=2 / n)
-    places = [alone.coordinates()]
-    rows, people = second_moments(places, [cells], person), second_moments(places, [few])
-    assert np.allclose(rows, people, atol=0.01)
+    places, sex = [alone.coordinates(), np.eye(2)], columns[3].codes  # type: ignore[union-attr]
+    rows = in_common(places, [cells, sex], person)
+    assert np.allclose(rows, in_common(places, [few, sex[many - 1 :]]), atol=0.01)
     points = np.where(person == 0, 1.0, 0.0)[:, None]
     groups = condense(points, np.zeros(n, dtype=np.int64), Owners.of(person, n), 10)
     assert groups.means[0, 0] <= 0.1 + 1e-9  # one part in k
@@ -232,29 +231,12 @@ def test_numbers_stay_related_at_any_group_size(k: int) -> None:
     assert abs(np.corrcoef(a, high)[0, 1]) > 0.6
 
 
-def test_scores_are_regressions_on_the_columns_before() -> None:
-    rng = np.random.default_rng(0)
-    cells = [rng.integers(0, 8, 5000) for _ in range(3)]
-    cells.append(np.clip((cells[0] + cells[1] + cells[2]) // 3 + rng.integers(0, 2, 5000), 0, 7))
-    places = [(np.arange(8) - 3.5)[:, None] / 2.3 for _ in cells]
-    moments = second_moments(places, cells)
-    scores = fit_scores(places, moments, 5000, [True] * 4)
-    sums = scores.none(5000)
-    for place, codes in enumerate(cells[:3]):
-        scores.add(sums, place, codes)
-    design = np.column_stack([p[c] for p, c in zip(places[:3], cells[:3])])
-    wanted = design @ np.linalg.lstsq(design, places[3][cells[3]][:, 0], rcond=None)[0]
-    own = sums[:, scores.starts[3]]
-    assert np.corrcoef(own, wanted)[0, 1] > 0.999
-    assert scores.features(sums, 0).shape == (5000, 0)  # nothing is known before the first
-
-
 def test_trees_of_a_wide_table_split_on_the_columns_that_say_most() -> None:
     rng = np.random.default_rng(0)
     cells = [rng.integers(0, 8, 2000) for _ in range(90)]
     cells.append(np.clip(cells[70] + rng.integers(0, 2, 2000), 0, 7))
     places = [(np.arange(8) - 3.5)[:, None] / 2.3 for _ in cells]
-    chosen = telling_columns(places, second_moments(places, cells))
+    chosen = telling_columns(in_common(places, cells))
     assert 70 in chosen[90]
     assert len(chosen[90]) == 32
     assert [len(some) for some in chosen[:50]] == list(range(33)) + [32] * 17
@@ -333,11 +315,9 @@ def test_columns_are_drawn_by_what_they_have_in_common_whatever_their_order():
 
 
 def test_each_column_follows_those_it_has_most_in_common_with():
-    one = [np.ones((1, 1))] * 4
-    moments = np.array(
+    shared = np.array(
         [[1.0, 0.1, 0.0, 0.1], [0.1, 1.0, 0.9, 0.0], [0.0, 0.9, 1.0, 0.3], [0.1, 0.0, 0.3, 1.0]]
     )
-    order, sorted_moments = drawing_order(one, moments, settled=False)
-    assert order == [2, 1, 3, 0]
-    assert (sorted_moments == moments[np.ix_(order, order)]).all()
-    assert drawing_order(one, moments, settled=True)[0] == [0, 1, 2, 3]
+    assert drawing_order(shared, settled=False) == [2, 1, 3, 0]
+    assert drawing_order(shared, settled=True) == [0, 1, 2, 3]
+    assert np.diag(shared).all()  # what was passed is left as it was

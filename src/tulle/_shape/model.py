@@ -52,10 +52,8 @@ GROUP_PIECE = "which records are alike (a group)"
 
 # puts points into groups of at least as many people as each row asks for
 Group = Callable[[Floats, Ints], Ints]
-STEPS = 64  # that a score is cut into, at the quantiles of a normal distribution
-_RIDGE = 0.01  # at least, in variances of a column
-_MOST_COLUMNS = 32  # that trees of one column split on, besides its score
-_MOST = 3  # scores of a category: one for each of its commonest values
+_MOST_COLUMNS = 32  # that trees of one column split on
+_ORDERED_BY = 2 / 3  # of the people, by lot: nobody is to tip which column is drawn first
 _FEWEST_DRAWN = 1000  # rows at once: less costs more time than it is worth
 
 
@@ -119,7 +117,6 @@ class ShapeModel:
     columns: list[Cells]  # those that are not restored, in the order they are drawn
     forests: list[Forest]
     known: list[Ints]  # the columns that the forest of each column splits on
-    scores: Scores
     coordinates: list[Floats]  # of the cells of each column
     groups: CondensedGroups | None
     labels: Ints | None  # the first column's cell in each group, if no group mixes them
@@ -175,21 +172,17 @@ class ShapeModel:
             groups = self.groups.choose(n, rng)
             points = self.groups.draw(groups, rng)
         features = np.empty((n, len(self.columns)), dtype=np.uint8)
-        scores = self.scores.none(n)
         drawn: list[tuple[Ints, Singles | None]] = []
         for place, (column, part) in enumerate(zip(self.columns, self._parts(points))):
             if place == 0 and self.labels is not None and groups is not None:
                 cells = self.labels[groups]
             else:
-                known = features[:, self.known[place]]
-                known = np.hstack([known, self.scores.features(scores, place)])
-                cells, leaves = self.forests[place].draw(known, rng)
+                cells, leaves = self.forests[place].draw(features[:, self.known[place]], rng)
                 if part is not None:
                     cells = hand_out(cells, leaves, *part, column, self.coordinates[place], rng)
             rises = column.ordered and part is not None and part[0].shape[1] > 0
             drawn.append((cells, part[0][:, 0].astype(np.float32) if rises and part else None))
             features[:, place] = as_feature(cells, column)
-            self.scores.add(scores, place, cells)
         return drawn
 
     def _parts(self, points: Floats | None) -> Iterator[tuple[Floats, Ints] | None]:
@@ -260,8 +253,12 @@ def fit_shape(
         n * len(kept),
     )
     coordinates = [model.coordinates(len(kept)) for model, _ in coded]
-    moments = second_moments(coordinates, [codes for _, codes in coded], owners.people)
-    drawn, moments = drawing_order(coordinates, moments, kept[0].name == label)
+    some = np.flatnonzero(owners.counted & (exact | (owners.turns(rng) < _ORDERED_BY)))
+    shared = in_common(coordinates, [codes[some] for _, codes in coded], owners.take(some).people)
+    drawn = drawing_order(shared, kept[0].name == label)
+    # what is drawn after a column with a demand could give it away: leaves are checked of its own
+    drawn.sort(key=lambda place: kept[place].name in asked and kept[place].name != label)
+    known = telling_columns(shared[np.ix_(drawn, drawn)])
     kept, coordinates = [kept[place] for place in drawn], [coordinates[place] for place in drawn]
     models, cells = [coded[place][0] for place in drawn], [coded[place][1] for place in drawn]
     least = k if exact else _LEAF * k
@@ -269,12 +266,7 @@ def fit_shape(
     scale = np.repeat([weights.get(m.name, 1.0) for m in models], np.diff(ends, prepend=0))
     if group is not None and levels is not None and (levels > k).any():
         cells = _blur(points, cells, ends, group(_weighted(points, scale), levels), levels > k, rng)
-        moments = second_moments(coordinates, cells, owners.people)
-    scores = fit_scores(coordinates, moments, len(points), [model.ordered for model in models])
-    known = telling_columns(coordinates, moments)
-    forests = _fit_forests(
-        models, cells, owners, scores, known, least, rng, asked, most, trees, k, exact
-    )
+    forests = _fit_forests(models, cells, owners, known, least, rng, asked, most, trees, k, exact)
     groups, labels = None, None
     if group is not None:
         size = max(_GROUP * k, _GROUP_BY_COLUMN * len(models))
@@ -288,7 +280,7 @@ def fit_shape(
         if model.name in asked:
             _check_demand(asked[model.name], forest, codes, model.size)
     fitted = ShapeModel(
-        k, n, [column.name for column in columns], models, forests, known, scores, coordinates,
+        k, n, [column.name for column in columns], models, forests, known, coordinates,
         groups, labels, found, least,
     )  # fmt: skip
     fitted.verify()
@@ -410,7 +402,6 @@ def _fit_forests(
     models: list[Cells],
     cells: list[Ints],
     owners: Owners,
-    scores: Scores,
     known: list[Ints],
     least: int,
     rng: np.random.Generator,
@@ -423,17 +414,14 @@ def _fit_forests(
     features = np.stack([as_feature(c, m) for c, m in zip(cells, models)], axis=1)
     sizes = np.array([min(model.size, MOST_CELLS) for model in models])
     ordered = np.array([model.ordered for model in models])
-    sums = scores.none(len(features))
-    for place, codes in enumerate(cells):
-        scores.add(sums, place, codes)
     own = spawn(rng, len(models))
 
     def grown(place: int) -> Forest:
-        some, more = known[place], scores.features(sums, place)
+        some = known[place]
         return fit_forest(
-            np.hstack([features[:, some], more]),
-            np.r_[sizes[some], np.full(more.shape[1], STEPS)],
-            np.r_[ordered[some], np.ones(more.shape[1], dtype=bool)],
+            features[:, some],
+            sizes[some],
+            ordered[some],
             models[place],
             cells[place],
             owners,
@@ -457,112 +445,43 @@ def _labels(members: Ints, cells: Ints) -> Ints | None:
     return labels if (labels[members] == cells).all() else None
 
 
-# Trees cut along one column at a time; a sum of many small effects takes more leaves than there are
-# people for. A ridge regression over everybody sees such a sum at once, and rests on nobody in
-# particular. Its score for each column, cut into steps, is a feature among others, which trees use
-# where it explains more than a column does.
-@dataclass(frozen=True)
-class Scores:
-    """What each cell of a column adds to the scores of the columns after it."""
+def in_common(
+    coordinates: Sequence[Floats], cells: Sequence[Ints], people: Ints | None = None
+) -> Floats:
+    """Return how much each two columns have in common: their squared correlations, by size.
 
-    tables: list[Singles]  # (cells, scores of the columns after it), of each column
-    starts: Ints  # (columns + 1,), the scores of each column lie one after the other
-
-    def none(self, n: int) -> Singles:
-        return np.zeros((n, int(self.starts[-1])), dtype=np.float32)
-
-    def add(self, scores: Singles, place: int, cells: Ints) -> None:
-        """Add what the cells of one column say of the columns after it."""
-        later = int(self.starts[place + 1])
-        scores[:, later:] += self.tables[place][cells]
-
-    def features(self, scores: Singles, place: int) -> NDArray[np.uint8]:
-        """Return the finished scores of a column in steps, (rows, scores of the column)."""
-        own = scores[:, self.starts[place] : self.starts[place + 1]]
-        return np.searchsorted(_edges(), own).astype(np.uint8)
-
-
-def fit_scores(
-    coordinates: Sequence[Floats], moments: Floats, n: int, ordered: Sequence[bool]
-) -> Scores:
-    """Regress each column on all before it, in the coordinates of their cells.
-
-    One triangular factor of everybody's second moments holds the regressions of all columns.
+    Everybody counts once.
     """
-    from scipy.linalg import cholesky, solve_triangular
-
-    ends, moments = np.cumsum([one.shape[1] for one in coordinates]), moments.copy()
-    moments[np.diag_indices(len(moments))] += _RIDGE + len(moments) / n
-    factor = cholesky(moments, lower=True)
-    wanted = [1 if one else min(_MOST, c.shape[1]) for one, c in zip(ordered, coordinates)]
-    wanted[0] = 0  # nothing is known before the first
-    starts = np.cumsum([0, *wanted])
-    weights = np.zeros((len(moments), int(starts[-1])))
-    for place in range(1, len(wanted)):
-        known = int(ends[place - 1])
-        rows = factor[known : known + wanted[place], :known]
-        found = solve_triangular(factor[:known, :known], rows.T, lower=True, trans="T")
-        spread = np.sqrt(np.maximum((found * (moments[:known, :known] @ found)).sum(0), 1e-12))
-        weights[:known, starts[place] : starts[place + 1]] = found / spread
-    parts = np.split(weights, ends[:-1])
-    tables = [c @ w[:, after:] for c, w, after in zip(coordinates, parts, starts[1:].tolist())]
-    return Scores([table.astype(np.float32) for table in tables], starts)
+    points = np.hstack([one[codes] for one, codes in zip(coordinates, cells)])
+    if people is not None:
+        points *= np.sqrt(weigh_people(people, len(points)))[:, None]
+    starts = np.cumsum([0, *(one.shape[1] for one in coordinates)])[:-1]
+    moments = points.T @ points
+    shared = np.add.reduceat(np.add.reduceat(moments**2, starts, axis=0), starts, axis=1)
+    own = np.sqrt(np.maximum(np.diag(shared), 1e-12))
+    return np.asarray(shared / own[:, None] / own)
 
 
-def drawing_order(
-    coordinates: Sequence[Floats], moments: Floats, settled: bool
-) -> tuple[list[int], Floats]:
-    """Return the columns in the order in which a table is drawn, and the moments in this order.
+def drawing_order(shared: Floats, settled: bool) -> list[int]:
+    """Return the columns in the order in which a table is drawn, by what they have in common.
 
     The first is the one that has most in common with all others, if that is not ``settled``, and
     each next one has most in common with those before it: what follows from many is drawn when
     these are known, and what has nothing to say comes last, where it is in nobody's way.
     """
-    shared = _in_common(coordinates, moments)
-    np.fill_diagonal(shared, 0.0)
+    shared = shared - np.diag(np.diag(shared))
     order = [0 if settled else int(shared.sum(axis=0).argmax())]
     known = shared[order[0]].copy()
     for _ in range(len(shared) - 1):
         known[order] = -1.0
         order.append(int(known.argmax()))
         known += shared[order[-1]]
-    ends = np.cumsum([one.shape[1] for one in coordinates])
-    parts = np.split(np.arange(len(moments)), ends[:-1])
-    places = np.concatenate([parts[place] for place in order])
-    return order, moments[np.ix_(places, places)]
+    return order
 
 
-def telling_columns(coordinates: Sequence[Floats], moments: Floats) -> list[Ints]:
-    """Return for each column the columns before it that say most about it, a few dozen at most.
-
-    What the others add to them is in the scores.
-    """
+def telling_columns(shared: Floats) -> list[Ints]:
+    """Return for each column the columns before it that say most about it, a few dozen at most."""
     return [
         np.sort(np.argsort(-row[:place], kind="stable")[:_MOST_COLUMNS])
-        for place, row in enumerate(_in_common(coordinates, moments))
+        for place, row in enumerate(shared)
     ]
-
-
-def _in_common(coordinates: Sequence[Floats], moments: Floats) -> Floats:
-    """Return how much each two columns have in common: their squared correlations, by size."""
-    starts = np.cumsum([0, *(one.shape[1] for one in coordinates)])[:-1]
-    shared = np.add.reduceat(np.add.reduceat(moments**2, starts, axis=0), starts, axis=1)
-    own = np.sqrt(np.maximum(np.diag(shared), 1e-12))
-    return np.asarray(shared / own[:, None] / own)
-
-
-def second_moments(
-    coordinates: Sequence[Floats], cells: Sequence[Ints], people: Ints | None = None
-) -> Floats:
-    """Return the second moments of the coordinates of all columns; everybody counts once."""
-    points = np.hstack([one[codes] for one, codes in zip(coordinates, cells)])
-    if people is not None:
-        points *= np.sqrt(weigh_people(people, len(points)))[:, None]
-    many = len(points) if people is None else len(np.unique(people))
-    return np.asarray(points.T @ points / many)
-
-
-def _edges() -> Singles:
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(np.arange(1, STEPS) / STEPS), dtype=np.float32)

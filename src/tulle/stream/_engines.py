@@ -36,16 +36,13 @@ class Engine:
     """
 
     def __init__(self, groups: StreamGroups, *, strict: bool, each: int = 1) -> None:
-        from tulle.stream import _index as tree
-        from tulle.stream import _kernels
+        from tulle.stream._index import scratch
 
         self.groups = groups
         self.strict = strict
         self.each = each
         self.tie = COINCIDENT * groups.dimensions
-        self.kernels = _kernels
-        self.index = tree
-        self.work = tree.scratch(groups.dimensions)
+        self.work = scratch(groups.dimensions)
         self._build()
 
     def absorb(
@@ -59,7 +56,9 @@ class Engine:
 
     def add(self, group: int, record: Floats, level: int) -> None:
         """Add a record to a group that is still to be settled."""
-        self.kernels.join(self.groups.arrays, group, record, level, self.each)
+        from tulle.stream._kernels import join
+
+        join(self.groups.arrays, group, record, level, self.each)
 
     def settle(self, group: int) -> None:
         """Split a group if it is due."""
@@ -71,10 +70,12 @@ class Engine:
     def _absorb(
         self, records: Floats, levels: Ints, start: int, wake: int, unsettled: int
     ) -> tuple[int, Event, int]:
+        from tulle.stream import _index, _kernels
+
         if not len(self.groups):  # and no index
             return start, Event.WAIT if start < len(records) else Event.DONE, -1
         while True:
-            start, self.groups.size, reason, concerned = self.kernels.absorb(
+            start, self.groups.size, reason, concerned = _kernels.absorb(
                 self.groups.arrays,
                 self.tree,
                 self.work,
@@ -89,10 +90,10 @@ class Engine:
                 self.tie,
             )
             unsettled = -1
-            if reason == self.kernels.FULL:
+            if reason == _kernels.FULL:
                 self._grow()
-            elif reason == self.kernels.CROWDED:
-                if not self.index.split_leaf(self.tree, concerned):
+            elif reason == _kernels.CROWDED:
+                if not _index.split_leaf(self.tree, concerned):
                     self._grow()
             else:
                 return start, Event(reason), concerned
@@ -108,5 +109,7 @@ class Engine:
         self._build()
 
     def _build(self) -> None:
+        from tulle.stream._index import build
+
         if len(self.groups):
-            self.tree = self.index.build(self.groups)
+            self.tree = build(self.groups)

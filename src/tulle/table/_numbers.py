@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import date
 from math import gcd
 from typing import Any, Self
 
@@ -92,6 +93,8 @@ def is_present(block: Floats) -> Flags:
 
 _ROUNDING = 1e-9
 _DAY = 24 * HOUR
+_EPOCH = date(1970, 1, 1).toordinal()
+_DATES = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
 _MISSING = (NULL, NAN, UNREAD)
 _HEAPS = 4  # of a column, at most: each is a dimension
 
@@ -683,6 +686,8 @@ class NumberCodec:
     def _typed(self, values: Floats, states: States | None) -> pl.Series:
         if self.kind is Kind.DATETIME:
             ticks = values.astype(np.int64) * self.tick + self.origin
+            if self.dtype == pl.Date:  # an end that is drawn stays in the years that have a date
+                ticks = np.clip(ticks, *_DATES)
             series = pl.Series(self.name, ticks % _DAY if self.dtype == pl.Time else ticks)
         elif self.kind is Kind.INTEGER:
             series = pl.Series(self.name, values.astype(np.int64))

@@ -459,7 +459,12 @@ class ShapeOfNumbers:
         return self.pieces.step * 10.0 ** -(self.pieces.decimals or 0)
 
     def heaps(self) -> Iterator[tuple[int, float, float]]:
-        """Yield the pieces in which a number that is shown outweighs all others, and its share."""
+        """Yield the pieces in which a number that is shown outweighs all others, and its share.
+
+        Of numbers of any precision no bits are counted, and no heap can be told.
+        """
+        if self.shown_bits.shape[1] == 1:
+            return
         least = max(self.least, _HEAP * self.shown_bits[:, 0].sum())
         wide = self.pieces.low < self.pieces.high
         for piece in np.flatnonzero(wide & (self.shown_bits[:, 0] >= least)):

@@ -421,7 +421,7 @@ def test_state_is_open_versioned_and_checked(rng: np.random.Generator, tmp_path:
     stream.save(path)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
-    assert (header["format"], header["version"]) == ("tulle-stream-state", 4)
+    assert (header["format"], header["version"]) == ("tulle-stream-state", 5)
     assert np.load(path)["0.groups.counts"].sum() == 200
     assert path.stat().st_mode & 0o077 == 0
     content = path.read_bytes()
@@ -440,7 +440,7 @@ def test_waiting_records_are_sealed_or_refused(tmp_path: Path) -> None:
     secret = np.array([[0.123456789, 0.987654321]])
     stream.partial_fit(secret, levels=[90])
     path, key = tmp_path / "state", SecretKey.generate()
-    with pytest.raises(KeyMaterialError, match="1 record"):
+    with pytest.raises(KeyMaterialError, match="1 waiting record"):
         stream.save(path)
     assert not path.exists()
     stream.save(path, key=key)

@@ -123,7 +123,7 @@ def measured(table: Table, kitchen: Kitchen, quick: bool) -> Iterator[tuple[str,
     if found:
         yield f"Tulle k={K}", found
     homes = {peer: name for name, (_, peers) in ENVIRONMENTS.items() for peer in peers}
-    for peer in PEERS[:1] if quick else [one for one in tools if one != "Tulle"] or PEERS:
+    for peer in PEERS[:1] if quick else [one for one in PEERS if one in (tools or PEERS)]:
         problem = kitchen.ask(table, peer, homes[peer])
         yield peer, problem or [kitchen.judge(table, peer, 0)]
 

@@ -115,3 +115,14 @@ def test_two_columns_together_tell_the_rows_of_a_person_apart() -> None:
     condenser, found = released(table)
     assert any("in the order of 'centre' and 'visit'" in note for note in condenser.notes_)
     assert found.n_unique(["who", "centre", "visit"]) == found.height
+
+
+def test_few_people_who_all_have_the_same_days_have_them_in_the_release() -> None:
+    rng = np.random.default_rng(0)
+    who, day = np.repeat(np.arange(18), 10), np.tile(np.arange(10), 18)
+    table = pl.DataFrame({"who": who, "day": day, "speed": rng.normal(300, 40, 180).round(2)})
+    made = Condenser(10, columns={"who": "person"}, order=["day"], random_state=0).fit_resample(
+        table
+    )
+    days = made.group_by("who").agg("day")["day"]
+    assert days.to_list() == [list(range(10))] * 18

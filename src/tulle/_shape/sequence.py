@@ -573,8 +573,10 @@ class _Fitting:
         if isinstance(now, NumberColumn):
             before = known.columns.get(f"before {now.name}")
             if before is not None and (now.name == self.time or _rises(now, before)):
-                base, away = "before", _numbers(now) - _numbers(before)
-                drawn = replace(now, values=away, specials=(), coded=False)
+                some = self._follow(before, owners)
+                known, owners = known.take(some), owners.take(some)
+                away = (_numbers(now) - _numbers(before))[some]
+                base, drawn = "before", replace(now, values=away, specials=(), coded=False)
             elif before is not None and _stays(now, before):
                 base = "same"
                 same = np.where(now.values == cells_of(before), _SAME, now.values)
@@ -600,6 +602,12 @@ class _Fitting:
         return Target(
             now.name, names, cells, forest, line, base, decimals, step, scale, heaps=heaps
         )
+
+    def _follow(self, before: Column, owners: Owners) -> Ints:
+        """Return the rows that follow a known one: the step to a first row is not missing."""
+        some = np.flatnonzero(~missing_of(before))
+        enough = owners.take(some).n_people() >= min(self.least, owners.n_people())
+        return some if enough and len(some) else np.arange(len(cells_of(before)))
 
     def _line(
         self, now: NumberColumn, names: Sequence[str], known: Known, owners: Owners,

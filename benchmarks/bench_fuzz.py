@@ -355,7 +355,7 @@ def _of_streams() -> dict[str, Parser]:
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"a": rng.normal(size=80), "b": rng.choice(["x", "y"], 80)})
     condenser = StreamCondenser(k=5, init_size=40, random_state=0).partial_fit(table)
-    write_state(file := io.BytesIO(), condenser, waiting="plain")
+    write_state(file := io.BytesIO(), condenser, None, plain=True)
     state = file.getvalue()
     header, arrays = read_parts(io.BytesIO(state))
     text = json.dumps(header).encode()

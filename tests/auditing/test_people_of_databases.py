@@ -101,8 +101,10 @@ def test_what_never_changes_is_asked_once() -> None:
             "wage": [float(i * 7919 % 101) for i in range(400)],
         }
     )
-    database = Database({"panel": panel}, people="panel", key="id", order={"panel": ["year"]})
-    columns = {"panel": infer_columns(panel)}
+    tables = {"who": panel.select(pl.col("id").unique(maintain_order=True)), "panel": panel}
+    links = {"panel": ("id", "who")}
+    database = Database(tables, people="who", key="id", links=links, order={"panel": ["year"]})
+    columns = {name: infer_columns(table) for name, table in tables.items()}
     names = [t.name for t in ComparedPeople(database, database, None, columns).traits()]
     assert "panel.sex" in names
     assert "panel.wage (last)" in names

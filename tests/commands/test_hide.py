@@ -353,8 +353,9 @@ def test_the_source_is_not_overwritten(source: Path, secret: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tulle.errors.PrivacyWarning")
 def test_items_may_be_added_if_asked(source: Path, secret: Path, tmp_path: Path) -> None:
+    secret.write_text("0, 1 -> 2\n")  # baskets that hold a part of it are given the rest
     run = invoke(
-        source, "--rules", secret, "--min-support", "3%", "--min-confidence", "50%",
+        source, "--rules", secret, "--min-support", "3%", "--min-confidence", "60%",
         "-o", tmp_path / "s.dat", "--method", "algo1a", "--seed", 0,
     )  # fmt: skip
     assert run.exit_code == 0, run.output

@@ -97,7 +97,9 @@ class Checkpoint:
         self.path = _resolved(path)
         self.plain = plain
         self.beside = Path(f"{os.fspath(path)}.key")
-        self.key = SecretKey.load(self.beside) if key is None and self.beside.exists() else key
+        self.key = (
+            SecretKey.load(self.beside) if key is None and os.path.exists(self.beside) else key
+        )
 
     def exists(self) -> bool:
         if self.path.exists() and not self.path.is_file():

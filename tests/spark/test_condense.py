@@ -17,6 +17,7 @@ from tulle import read_manifest, spark, verify_release
 from tulle._commands import _memory
 from tulle._commands.condense import condense
 from tulle._large import machine
+from tulle._large.plan import Finished
 from tulle.cli import tulle
 from tulle.errors import DataError, ParameterError, PrivacyError
 from tulle.spark import _condense as on_spark
@@ -118,7 +119,7 @@ def test_workers_that_are_killed_change_nothing(
         return joined(blocks)
 
     def dies_when_the_part_is_written(found: Any) -> Any:
-        written = isinstance(found, tuple) and hasattr(found[1], "entry")
+        written = isinstance(found, Finished)
         if written and not after.exists():
             after.touch()
             os.kill(os.getpid(), signal.SIGKILL)

@@ -272,7 +272,7 @@ def _from_groups(
     train = table if new is not None else table.filter(~apart)
     template = Condenser(columns=others, random_state=rng)
     sizes = train[field].value_counts()["count"]
-    learnt = int(sizes.filter(sizes >= options.k).sum())  # smaller classes are told of nobody
+    learnt = int(sizes.filter(sizes >= options.k).sum())  # smaller classes are not predicted
     model = GroupClassifier(ClassCondenser(template, k=options.k, small_classes="suppress"))
     model.fit(train.drop(field), train[field])
     asked = table.filter(apart) if new is None else read_like(new, table.drop(field), source)

@@ -260,7 +260,7 @@ class Graded(_CodedColumn):
     groups: int = 5  # how many were asked for
     limits: tuple[float, ...] = ()
     values: tuple[int, ...] = ()
-    moment: str = ""  # of what is no number: "date" or "timestamp"
+    moment: str = ""  # "date" or "timestamp", where it is not a number
     tick: int = 1  # microseconds that a time stamp is counted in
 
     @property
